@@ -22,14 +22,10 @@ _MINUTE: Final = 60.0
 
 def slowest(looks: Sequence[Look]) -> float | None:
     """The one that the exporter has."""
-    return _pace(looks).slowest_seconds()
-
-
-def _pace(looks: Sequence[Look]) -> RecoveryPace:
     pace = RecoveryPace()
     for time, groups in looks:
         pace.observe(groups, time)
-    return pace
+    return pace.slowest_seconds()
 
 
 def _done(looks: Sequence[Look], window: float) -> tuple[float, Mapping[int, float], float]:
@@ -66,51 +62,12 @@ def osd_by_clock(looks: Sequence[Look]) -> float | None:
     return max(times, default=None)
 
 
-def schedule(looks: Sequence[Look]) -> float | None:
-    """Groups one after the other, each as soon as all its OSDs have a slot: as many as they had."""
-    pace = _pace(looks)
-    copies = sum(step.all_copies for step in pace._steps)
-    seconds = sum(step.all_seconds for step in pace._steps)
-    if not copies or not seconds:
-        return None
-    rates, slots = pace._rates(copies / seconds), defaultdict[int, int](lambda: 1)
-    for time, groups in looks:
-        used = defaultdict[int, int](int)
-        for group in groups:
-            for osd in group.osds if group.moving else ():
-                used[osd] += 1
-                slots[osd] = max(slots[osd], used[osd] if time > looks[-1][0] - _MINUTE else 1)
-    left = [(g.left / min(rates[o] for o in g.osds), g) for g in looks[-1][1] if g.left and g.osds]
-    waiting = sorted(left, key=lambda one: (not one[1].moving, -one[0]))
-    busy, now = defaultdict[int, int](int), 0.0
-    running: list[tuple[float, frozenset[int]]] = []
-    while waiting or running:
-        for one in list(waiting):
-            if all(busy[osd] < slots[osd] for osd in one[1].osds):
-                waiting.remove(one)
-                running.append((now + one[0], one[1].osds))
-                for osd in one[1].osds:
-                    busy[osd] += 1
-        running.sort(key=lambda one: one[0])
-        now, osds = running.pop(0)
-        for osd in osds:
-            busy[osd] -= 1
-    return now
-
-
-def both(looks: Sequence[Look]) -> float | None:
-    one, other = slowest(looks), _all(_MINUTE)(looks)
-    return math.sqrt(one * other) if one and other else None
-
-
 WAYS_TO_SAY: Final[Mapping[str, Callable[[Sequence[Look]], float | None]]] = {
-    "the slowest OSD, by the time of its groups": slowest,
+    "the slowest OSD, by the time in which it works": slowest,
     "the slowest OSD, by the clock": osd_by_clock,
-    "groups in their slots": schedule,
     "all copies, last 15 s": _all(15.0),
     "all copies, last minute": _all(_MINUTE),
     "all copies, since the beginning": _all(math.inf),
-    "the mean of the first and of all copies": both,
 }
 
 

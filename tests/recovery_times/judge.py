@@ -12,6 +12,7 @@ import csv
 import gzip
 import json
 import math
+import re
 import statistics
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ WAYS: Final = (0.25, 0.5, 0.75)
 _COVERED: Final = 0.9
 _HEAD: Final = ("recording", "kind", "release", "load", "took", "way", "said", "true")
 LEAST: Final = 15.0  # seconds after the beginning; before, nothing is said
-_LATER: Final = ("reef-81", "pacific-82", "tentacle-83")  # recorded when the factors were there
+_NOT_KNOWN_YET: Final = re.compile(r"\w+-9\d-|reef-81-[56]|pacific-82-6|tentacle-83-[3-6]")
 _NO_OSD: Final = 0x7FFFFFFF
 _SHORTEST: Final = 10.0  # seconds; the manager's figures are a second old
 
@@ -47,7 +48,8 @@ class Result:
 
     @property
     def later(self) -> bool:
-        return self.recording.rpartition("-")[0] in _LATER
+        """Whether it was recorded when the way to say it, and its factors, were there."""
+        return bool(_NOT_KNOWN_YET.match(self.recording))
 
     @property
     def factor(self) -> float:
@@ -148,20 +150,16 @@ def judged(all_results: Sequence[Result]) -> Sequence[Judged]:
 
 
 def write(folder: Path) -> None:
-    """Rows of recordings that are not in the folder stay."""
+    """Keep the recordings of a folder, and write the rows of all."""
     RECORDINGS.mkdir(exist_ok=True)
-    new: list[Sequence[Any]] = []
     for recording in sorted(folder.glob("*.jsonl")):
         kept = RECORDINGS / f"{recording.name}.gz"
         kept.write_bytes(gzip.compress(recording.read_bytes(), mtime=0))
-        new += rows_of(kept)
-    names = {row[0] for row in new}
-    with RESULTS.open(newline="") as file:
-        _, *old = csv.reader(file)
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_HEAD)
-        writer.writerows([*(row for row in old if row[0] not in names), *new])
+        for kept in sorted(RECORDINGS.glob("*.jsonl.gz")):
+            writer.writerows(rows_of(kept))
 
 
 def main() -> None:
@@ -177,6 +175,8 @@ def main() -> None:
                 for it in judged(all_results)
                 if it.result.way == way and it.result.later == later
             ]
+            if not of_way:
+                continue
             held, errors = sum(it.held for it in of_way), [it.error for it in of_way]
             print(
                 f"| {'later' if later else 'first'} | {way:.0%} | {len(of_way)} | {held} |"

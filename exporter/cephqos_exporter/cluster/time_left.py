@@ -1,9 +1,9 @@
 """How long recovery still takes: the slowest OSD decides.
 
 Each placement group that recovers, or waits for it, has copies left to make or move. They need its
-primary, which reads, and the OSDs that receive. An OSD works on as many groups at once as it has
-slots, so its time is the sum of the times of its groups, divided by those that it works on now. The
-longest time is that of the cluster. Rates are those of the last minute, by OSD.
+primary, which reads, and the OSDs that receive. Each OSD makes so many of them in a second in which
+it works: that of the last minute. Time in which it waits for others does not count, so the one that
+others wait for has the longest time, and that is the cluster's.
 
 The interval is from recorded recoveries (tests/recovery_times): how long they took, divided by what
 this file said.
@@ -32,19 +32,17 @@ class Factors(NamedTuple):
     high: float
 
 
-FACTORS: Final = Factors(low=0.47, likely=0.88, high=1.66)
+FACTORS: Final = Factors(low=0.56, likely=1.10, high=2.17)
 
 
 @dataclass(slots=True)
 class _Step:
-    """What was done between two looks, by OSD."""
+    """What was done between two looks, by OSD. An OSD worked if a group of it moved."""
 
     began: float
     time: float
     copies: Mapping[int, float]
-    seconds: Mapping[int, float]  # of groups that moved; two groups for 5 s are 10
-    all_copies: float
-    all_seconds: float
+    seconds: Mapping[int, float]
 
 
 @dataclass(slots=True)
@@ -63,55 +61,52 @@ class RecoveryPace:
             self._steps.clear()
             return
         left = {group.pgid: group.left for group in groups}
-        copies, seconds = defaultdict[int, float](float), defaultdict[int, float](float)
-        step = _Step(then, now, copies, seconds, 0.0, 0.0)
+        copies, seconds = defaultdict[int, float](float), dict[int, float]()
         for group in before:
             done = max(0, group.left - left.get(group.pgid, 0))
-            took = now - then if group.moving or done else 0.0
-            step.all_copies += done
-            step.all_seconds += took
             for osd in group.osds:
                 copies[osd] += done
-                seconds[osd] += took
-        self._steps.append(step)
+                if done or (group.moving and group.left):
+                    seconds[osd] = now - then
+        self._steps.append(_Step(then, now, copies, seconds))
         while self._steps and self._steps[0].time <= now - _WINDOW_SECONDS:
             self._steps.popleft()
 
     def slowest_seconds(self) -> float | None:
         """The time of the slowest OSD; None while nothing has moved in the last minute, or since
         too short a time."""
-        if not any(group.left for group in self.groups):
-            return 0.0
-        copies = sum(step.all_copies for step in self._steps)
-        seconds = sum(step.all_seconds for step in self._steps)
-        if not copies or not seconds or self._moved_for() < _LEAST_SECONDS:
-            return None
-        rates = self._rates(copies / seconds)
-        work, moving = defaultdict[int, float](float), defaultdict[int, int](int)
+        left = defaultdict[int, float](float)
         for group in self.groups:
             if not group.osds and group.left:
                 return None  # no OSD has it
-            rate = min((rates[osd] for osd in group.osds), default=1.0)
             for osd in group.osds:
-                work[osd] += group.left / rate
-                moving[osd] += group.moving
-        return max(seconds / max(1, moving[osd]) for osd, seconds in work.items())
+                left[osd] += group.left
+        if not any(left.values()):
+            return 0.0
+        copies = _total(step.copies for step in self._steps)
+        seconds = _total(step.seconds for step in self._steps)
+        if not sum(copies.values()) or self._moved_for() < _LEAST_SECONDS:
+            return None
+        weight = _MEAN_COUNTS_SECONDS
+        like_all = weight * sum(copies.values()) / sum(seconds.values())
+        return max(
+            of_osd * (seconds[osd] + weight) / (copies[osd] + like_all)
+            for osd, of_osd in left.items()
+        )
 
     def _moved_for(self) -> float:
         """How long ago something moved for the first time in the last minute."""
-        first = next(step.began for step in self._steps if step.all_copies)
+        first = next(step.began for step in self._steps if any(step.copies.values()))
         return self._steps[-1].time - first
 
-    def _rates(self, mean: float) -> Mapping[int, float]:
-        """Copies per second of one group, by OSD."""
-        osds = {osd for group in self.groups for osd in group.osds}
-        rates = {}
-        for osd in osds:
-            copies = sum(step.copies.get(osd, 0.0) for step in self._steps)
-            seconds = sum(step.seconds.get(osd, 0.0) for step in self._steps)
-            weight = _MEAN_COUNTS_SECONDS
-            rates[osd] = (copies + weight * mean) / (seconds + weight)
-        return rates
+
+def _total(steps: Iterable[Mapping[int, float]]) -> Mapping[int, float]:
+    """Of all steps, by OSD."""
+    total = defaultdict[int, float](float)
+    for step in steps:
+        for osd, amount in step.items():
+            total[osd] += amount
+    return total
 
 
 def bounds(slowest: float | None, factors: Iterable[float] = FACTORS) -> Factors | None:
