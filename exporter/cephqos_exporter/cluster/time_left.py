@@ -32,12 +32,13 @@ class Factors(NamedTuple):
     high: float
 
 
-FACTORS: Final = Factors(low=0.56, likely=1.10, high=2.17)
+FACTORS: Final = Factors(low=0.70, likely=1.28, high=2.32)
 
 
 @dataclass(slots=True)
 class _Step:
-    """What was done between two looks, by OSD. An OSD worked if a group of it moved."""
+    """What was done between two looks, by OSD. An OSD worked if a group of it moved at the first:
+    of many looks, in as many as it works."""
 
     began: float
     time: float
@@ -66,7 +67,7 @@ class RecoveryPace:
             done = max(0, group.left - left.get(group.pgid, 0))
             for osd in group.osds:
                 copies[osd] += done
-                if done or (group.moving and group.left):
+                if group.moving and group.left:
                     seconds[osd] = now - then
         self._steps.append(_Step(then, now, copies, seconds))
         while self._steps and self._steps[0].time <= now - _WINDOW_SECONDS:
@@ -85,7 +86,7 @@ class RecoveryPace:
             return 0.0
         copies = _total(step.copies for step in self._steps)
         seconds = _total(step.seconds for step in self._steps)
-        if not sum(copies.values()) or self._moved_for() < _LEAST_SECONDS:
+        if not sum(copies.values()) or not seconds or self._moved_for() < _LEAST_SECONDS:
             return None
         weight = _MEAN_COUNTS_SECONDS
         like_all = weight * sum(copies.values()) / sum(seconds.values())

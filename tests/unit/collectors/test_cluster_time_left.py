@@ -65,6 +65,8 @@ def test_what_is_done_is_0_and_what_stands_still_is_not_known() -> None:
         pace.observe([group("1.0", 5, 0)], now)
     assert pace.slowest_seconds() is None
     pace.observe([group("1.0", 4, 0, moving=True)], 110.0)
+    assert pace.slowest_seconds() is None, "how long it worked on that copy was not seen"
+    pace.observe([group("1.0", 3, 0, moving=True)], 115.0)
     assert pace.slowest_seconds() is not None
     pace.observe([group("1.0", 4, 0, moving=True)], 50.0)  # the clock was set back
     assert pace.slowest_seconds() is None
