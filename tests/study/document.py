@@ -71,8 +71,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         *(f"- {line}" for line in _summary(found)),
         *(f"- {line}" for line in _not_run(sides)),
         f"- Each experiment that was run ran in {_from_to(labs)} labs, made new: Ceph"
-        f" {_release(sides)} on loop devices that are held to 300 requests per second. All policies"
-        " ran in every lab, in random order. While they ran, other programs used at most"
+        f" {_release(sides)} on loop devices that are held to 300 requests per second. Policies"
+        " that are compared ran in the same labs, in random order. Other programs used at most"
         f" {100 * _most(sides, lambda row: row.others):.0f} % of the CPUs, and other virtual"
         f" machines took at most {100 * _most(sides, lambda row: row.steal):.0f} %. All machines"
         " were of two CPUs: larger ones may show something else.",
@@ -235,6 +235,11 @@ def _summary(found: Sequence[Found]) -> Iterator[str]:
 def _not_run(sides: Sides) -> Iterator[str]:
     if left := [experiment.name for experiment in EXPERIMENTS if experiment.name not in sides]:
         yield f"Not run yet: {listed(left, 9)}. What they would show is not known."
+    for experiment in EXPERIMENTS:
+        if side := sides.get(experiment.name):
+            ran = {row.setting.partition("@")[0].rpartition("/")[2] for row in side.rows}
+            if missing := [name for name in experiment.policies if name not in ran]:
+                yield in_markdown(f"{experiment.name} ran without {listed(missing, 9)}.")
 
 
 def _counts(verdicts: Sequence[str]) -> str:
