@@ -72,7 +72,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         *(f"- {line}" for line in _not_run(sides)),
         f"- Each experiment that was run ran in {_from_to(labs)} labs, made new: Ceph"
         f" {_release(sides)} on loop devices that are held to 300 requests per second. Policies"
-        " that are compared ran in the same labs, in random order. Other programs used at most"
+        " that are compared ran in the same labs, in random order. While they ran, other programs"
+        " used at most"
         f" {100 * _most(sides, lambda row: row.others):.0f} % of the CPUs, and other virtual"
         f" machines took at most {100 * _most(sides, lambda row: row.steal):.0f} %. All machines"
         " were of two CPUs: larger ones may show something else.",
