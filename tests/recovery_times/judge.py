@@ -168,13 +168,10 @@ def main() -> None:
     print(f"factors: {', '.join(f'{it:.2f}' for it in factors(first))}")
     print("| | way | recordings | in the 90 % interval | median error | worst |")
     print("|---|---|---|---|---|---|")
+    every = judged(all_results)
     for later in (False, True):
         for way in WAYS:
-            of_way = [
-                it
-                for it in judged(all_results)
-                if it.result.way == way and it.result.later == later
-            ]
+            of_way = [it for it in every if (it.result.later, it.result.way) == (later, way)]
             if not of_way:
                 continue
             held, errors = sum(it.held for it in of_way), [it.error for it in of_way]

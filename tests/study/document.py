@@ -15,7 +15,7 @@ from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
 from .experiments import APART, BOTH, EXPERIMENTS, PLANNED, PROFILES, RECOVERY, SCRUB
 from .side import LABS, LabRow, Side, Sides, compared, paired
-from .trends import COMPARED, DECIDED, DIFFERENT, Found, judged
+from .trends import COMPARED, DECIDED, DIFFERENT, Found, judged, policy_of
 
 _TODAY_ONLY = "agrees today only"
 _VERDICTS: Mapping[str, tuple[str, str]] = {  # of one trend, of several
@@ -238,7 +238,7 @@ def _not_run(sides: Sides) -> Iterator[str]:
         yield f"Not run yet: {listed(left, 9)}. What they would show is not known."
     for experiment in EXPERIMENTS:
         if side := sides.get(experiment.name):
-            ran = {row.setting.partition("@")[0].rpartition("/")[2] for row in side.rows}
+            ran = {policy_of(row.setting) for row in side.rows}
             if missing := [name for name in experiment.policies if name not in ran]:
                 yield in_markdown(f"{experiment.name} ran without {listed(missing, 9)}.")
 

@@ -82,6 +82,10 @@ class Claim:
         return tuple(map(with_published, self.settings))
 
 
+def policy_of(setting: str) -> str:
+    return setting.partition("@")[0].rpartition("/")[2]
+
+
 def with_published(setting: str) -> str:
     """The same profile with the allocations of the study's release."""
     head, slash, rest = setting.rpartition("/")
@@ -109,9 +113,7 @@ class Trend:
     @property
     def has_both(self) -> bool:
         """Whether its experiment runs its profiles with the allocations of the study's release."""
-        policies = {
-            setting.partition("@")[0].rpartition("/")[2] for setting in self.claim.published
-        }
+        policies = set(map(policy_of, self.claim.published))
         return self.claim.published != self.claim.settings and policies <= {*self.study.policies}
 
 

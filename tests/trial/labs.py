@@ -39,6 +39,7 @@ _INERT: Final = "osd_max_scrubs=2"  # not the default (3); does nothing to clien
 _RAILS: Final = ("--block", "20s", "--harm", "3", "--harm-time", "6s", "--by", "mean")
 _ROUNDS: Final = (*_RAILS, "--least-rounds", "6", "--rounds", "6")
 _BESIDE_TESTS: Final = ("slower-5", "slower-7", "slower-9")  # these took both CPUs
+_OPS: Final = r"ops/s (\S+) % [(](\S+) … ([^)]+)[)]"  # of an answer: the change, and its interval
 _LONGEST: Final = 500.0  # seconds of a trial
 
 
@@ -67,6 +68,11 @@ class Staged:
         for osd in range(_OSDS):
             iops = int(_IOPS * part)
             await self.lab.faults.throttle(osd, riops=iops, wiops=iops)
+
+    async def slower_while_tried(self, event: Any) -> None:
+        """As a block begins: devices are slower in those of the setting that is tried."""
+        if event["event"] == "block_started":
+            await self.devices(_SLOWER if event["arm"] == _INERT else 1.0)
 
     def events(self) -> list[dict[str, Any]]:
         files = list(self.out.glob("*/trial.jsonl"))
@@ -148,13 +154,12 @@ async def _slower(staged: Staged) -> tuple[bool, str]:
 
     async def heard(event: Any) -> None:
         await own.heard(event)
-        if event["event"] == "block_started":
-            await staged.devices(_SLOWER if event["arm"] == _INERT else 1.0)
+        await staged.slower_while_tried(event)
 
     told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=heard)
-    interval = re.search(r"ops/s [^(]*[(](\S+) … ([^)]+)[)]", told.answer)
+    said = re.search(_OPS, told.answer)
     true = 100 * (own.change(_INERT) or 0.0)
-    held = interval is not None and float(interval[1]) <= true <= float(interval[2])
+    held = said is not None and float(said[2]) <= true <= float(said[3])
     return held, f"clients' own count: {true:+.1f} %; {told.answer}"
 
 
@@ -163,23 +168,20 @@ async def _known(staged: Staged) -> tuple[bool, str]:
     after the trial. That count has an error of its own, by which the interval is widened."""
     own = OwnCount(staged.clients)
 
-    async def devices(event: Any) -> None:
-        if event["event"] == "block_started":
-            await staged.devices(_SLOWER if event["arm"] == _INERT else 1.0)
-
     async def by_ourselves() -> None:
         for slower in staged.chance.sample((True, False) * 4, 8):
             arm = _INERT if slower else "now"
-            await staged.devices(_SLOWER if slower else 1.0)
-            await own.heard({"event": "block_started"})
+            started = {"event": "block_started", "arm": arm}
+            await staged.slower_while_tried(started)
+            await own.heard(started)
             await asyncio.sleep(14)
             await own.heard({"event": "block_ended", "arm": arm})
 
     await by_ourselves()
-    told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=devices)
+    told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=staged.slower_while_tried)
     await by_ourselves()
     change, error = own.change(_INERT), own.error(_INERT)
-    said = re.search(r"ops/s (\S+) % [(](\S+) … ([^)]+)[)]", told.answer)
+    said = re.search(_OPS, told.answer)
     if said is None or change is None:
         return False, told.answer
     middle, low, high = map(float, said.groups())

@@ -1,9 +1,9 @@
 """How long recovery still takes: the slowest OSD decides.
 
 Each placement group that recovers, or waits for it, has copies left to make or move. They need its
-primary, which reads, and the OSDs that receive. Each OSD makes so many of them in a second in which
-it works: that of the last minute. Time in which it waits for others does not count, so the one that
-others wait for has the longest time, and that is the cluster's.
+primary, which reads, and the OSDs that receive. The rate of an OSD is the copies that it makes per
+second in which it works, in the last minute. Time in which it waits for others does not count. So
+the OSD that others wait for has the longest time, and that is the cluster's.
 
 The interval is from recorded recoveries (tests/recovery_times): how long they took, divided by what
 this file said.
@@ -37,8 +37,8 @@ FACTORS: Final = Factors(low=0.70, likely=1.28, high=2.32)
 
 @dataclass(slots=True)
 class _Step:
-    """What was done between two looks, by OSD. An OSD worked if a group of it moved at the first:
-    of many looks, in as many as it works."""
+    """What was done between two looks, by OSD. An OSD counts as working if a group of it moved at
+    the first of the two."""
 
     began: float
     time: float
