@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.lab.conftest import LabPool
 
 CI = bool(os.environ.get("CI"))
+SILENT_OSD = "an OSD was silent"
 
 # libyaml reads all rules in 12 ms, PyYAML in 220 ms. Many tests read them with `yaml.safe_load`.
 yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[assignment,misc]
@@ -84,6 +85,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("rerun", ()):
         terminalreporter.section(f"failed at first: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
+    for report in terminalreporter.getreports("passed"):
+        for title, said in report.sections:
+            if SILENT_OSD in title:
+                terminalreporter.section(f"{SILENT_OSD}: {report.nodeid}")
+                terminalreporter.write_line(said)
 
 
 @pytest.fixture

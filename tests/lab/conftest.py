@@ -7,13 +7,17 @@ event loop of its own; so the keepers live in one background thread with one loo
 import asyncio
 import secrets
 import threading
+from collections import defaultdict
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from tests.conftest import SILENT_OSD
 from tests.recorded import RELEASES
 
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
@@ -29,6 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def on_real_ceph(real_ceph: None) -> None:
     """Every test here needs it, those too that ask for no lab."""
+
+
+@pytest.fixture(autouse=True)
+def asked_again_of_a_sound_lab(request: pytest.FixtureRequest) -> None:
+    """Once in thousands of labs an OSD of 18.2 hung from the first pool on. The tests of its file
+    failed, when asked again too."""
+    if getattr(request.node, "execution_count", 1) > 1:
+        for said in request.getfixturevalue("labs").renew_silent():
+            request.node.add_report_section("setup", SILENT_OSD, said)
 
 
 def lab_name(purpose: str) -> str:
@@ -68,12 +81,51 @@ class LabPool:
         name = lab_name(f"shared-{release}")
         return self.start(LabSpec(name=name, release=release, osds=3, backing="loop"))
 
+    def renew_silent(self) -> list[str]:
+        """Start labs anew in which an OSD answers nothing; what such OSDs were doing."""
+        return [said for lab in list(self._labs.values()) for said in self.call(_renewed(lab))]
+
     def close(self) -> None:
         for lab in list(self._labs.values()):
             self.end(lab)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _renewed(lab: Lab) -> list[str]:
+    spec, pids = lab.spec, await lab.pids()
+    silent = [f"osd.{osd}" for osd in range(spec.osds) if not await _answers(lab, f"osd.{osd}")]
+    found = [f"{osd} of {spec.name} answered nothing. {_doing(lab, osd, pids)}" for osd in silent]
+    if silent:
+        await lab.down()
+        Lab.__init__(lab, spec)  # in its place: tests of a file hold this one
+        await lab.__aenter__()
+    return found
+
+
+async def _answers(lab: Lab, osd: str) -> bool:
+    async with lab.client() as client:
+        try:
+            await client.command("config get", target=osd, var="osd_op_queue", within=10.0)
+        except (ClusterUnreachable, CommandFailed):
+            return False
+    return True
+
+
+def _doing(lab: Lab, osd: str, pids: dict[str, int]) -> str:
+    """Its threads by where they wait in the kernel, and its last words."""
+    waits: defaultdict[str, list[str]] = defaultdict(list)
+    for task in Path(f"/proc/{pids.get(osd)}/task").glob("*"):
+        try:
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            waits[f"{state} {(task / 'wchan').read_text()}"].append(
+                (task / "comm").read_text()[:-1]
+            )
+        except OSError:
+            continue
+    said = lab.paths.log(osd).read_text(errors="replace").splitlines()[-15:]
+    return "\n".join([*(f"{wait}: {', '.join(names)}" for wait, names in waits.items()), *said])
 
 
 # Every night on all of them.

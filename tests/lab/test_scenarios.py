@@ -125,7 +125,8 @@ async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
     assert b'"clat_ns"' in repeat.output("client.client.0")
     shown = read_everything(archive.folder, tmp_path)
     assert f"{client.total.iops:,.0f} IOPS" in shown
-    assert "osd.1" in waited_for(archive, "osd.0"), "sampled often enough for a run of seconds"
+    # Which of both was the later one is chance in a run of seconds.
+    assert waited_for(archive, "osd.0") & {"osd.1", "osd.2"}, "sampled often enough"
 
 
 async def test_a_deep_scrub_reads_every_object_beside_the_clients(
