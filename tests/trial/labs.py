@@ -303,7 +303,7 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
         "what clients counted is in the interval of ops/s, with slower devices",
     ),
     "known": (
-        12,
+        22,
         _known,
         "what clients counted in other blocks is in the interval of ops/s, with slower devices",
     ),
