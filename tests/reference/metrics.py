@@ -1,15 +1,17 @@
-"""Every metric: from the pages of the golden tests, which real daemons of each release gave; and
-those of test runs."""
+"""Every metric: from the pages of the golden tests, which real daemons of each release gave; those
+that no page has, from the code; and those of test runs."""
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tests.reference.tables import code, page, table
 
+from cephqos_exporter.collectors.mclock import in_force
 from cephqos_exporter.config import Settings
 from cephqos_exporter.flight_recorder.recorder import Recorder
 from cephqos_loadgen.live.metrics import METRICS as OF_RUNS
@@ -32,6 +34,7 @@ _ORDER: Final = ("16.2", "18.2", "20.2", "Crimson")
 _META: Final = re.compile(r"^# (HELP|TYPE) (\S+) (.*)$")
 _SAMPLE: Final = re.compile(r"^(\w+)(?:\{(.*)\})? \S+$")
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+METRIC: Final = re.compile(r"cephqos_[a-z0-9_]*[a-z0-9]")
 _SUFFIX: Final = re.compile(r"_(?:bucket|sum|count)$")
 # Every series of a daemon or cluster has these.
 _COMMON: Final = frozenset({"ceph_daemon", "cluster", "le", "quantile"})
@@ -107,6 +110,48 @@ def everything() -> dict[str, Metric]:
     return _host() | read([_HOST, *_CLUSTER])
 
 
+def in_code() -> dict[str, tuple[str, str]]:
+    """Type and help of each metric that is written as a name, perhaps its type, and a sentence."""
+    found = {
+        family.name: (family.type, family.help)
+        for names, where in (
+            (in_force._TARGETS, "on this OSD"),
+            (in_force._CLUSTER_TARGETS, "over all OSDs"),
+        )
+        for family in in_force._of_policy(names, where).values()
+    }
+    for file in sorted(Path("exporter/cephqos_exporter").rglob("*.py")):
+        for name, kind, sentence in _written(ast.parse(file.read_text(encoding="utf-8"))):
+            found.setdefault(name, (kind, sentence))
+    return found
+
+
+def _written(module: ast.Module) -> Iterator[tuple[str, str, str]]:
+    texts = {
+        node.targets[0].id: node.value.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call | ast.Tuple):
+            continue
+        parts = node.args if isinstance(node, ast.Call) else node.elts
+        said = [texts.get(it.id) if isinstance(it, ast.Name) else it for it in parts]
+        words = [it.value if isinstance(it, ast.Constant) else it for it in said]
+        if not words or not isinstance(words[0], str) or not METRIC.fullmatch(words[0]):
+            continue
+        kind = (
+            node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        )
+        kinds = [it for it in (kind, *words[1:]) if it in ("counter", "gauge", "histogram")]
+        sentences = [it for it in words[1:] if isinstance(it, str) and it not in kinds]
+        if sentences:
+            unit = "counter" if words[0].endswith("_total") else "gauge"
+            yield words[0], kinds[0] if kinds else unit, sentences[0]
+
+
 def _of_runs() -> Iterable[tuple[str, ...]]:
     for name, it in OF_RUNS.items():
         yield code(name), it.type, ", ".join(map(code, it.labels)), "", it.help
@@ -129,6 +174,20 @@ they were recorded; empty: all of them, or it is not about an OSD.
         _by_subsystem(ours),
         "\n## Role cluster\n",
         _by_subsystem(it for it in cluster.values() if it.name not in known),
+        """
+## On no recorded page
+
+What the recorded daemons and clusters had no reason to show: options that are off, devices that they
+lack, figures that are not there by chance.
+""",
+        table(
+            ("metric", "type", "what it is"),
+            (
+                (code(name), kind, sentence)
+                for name, (kind, sentence) in sorted(in_code().items())
+                if name not in known | cluster.keys()
+            ),
+        ),
         f"""
 ## Ceph's own counters
 

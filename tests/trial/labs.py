@@ -36,6 +36,7 @@ _OSDS: Final = 3
 _IOPS: Final = 200  # of each device: it is the bound, so latency goes with it
 _SLOWER: Final = 0.7  # a known effect: latencies times 1 / 0.7
 _INERT: Final = "osd_max_scrubs=2"  # not the default (3); does nothing to clients
+_LIMIT: Final = "client_res=0.001 client_lim=0.005"  # of a capacity that no device here has
 _RAILS: Final = ("--block", "20s", "--harm", "3", "--harm-time", "6s", "--by", "mean")
 _ROUNDS: Final = (*_RAILS, "--least-rounds", "6", "--rounds", "6")
 _BESIDE_TESTS: Final = ("slower-5", "slower-7", "slower-9")  # these took both CPUs
@@ -164,28 +165,55 @@ async def _slower(staged: Staged) -> tuple[bool, str]:
 
 
 async def _known(staged: Staged) -> tuple[bool, str]:
-    """Devices as in `counted`. By how much clients do less is counted in other blocks, before and
-    after the trial. That count has an error of its own, by which the interval is widened."""
+    """Devices as in `counted`."""
+
+    async def devices(slower: bool) -> None:
+        await staged.devices(_SLOWER if slower else 1.0)
+
+    return await _known_change(staged, _INERT, devices, staged.slower_while_tried)
+
+
+async def _limited(staged: Staged) -> tuple[bool, str]:
+    """The setting itself makes the effect: mClock holds clients to a limit."""
+    settings = {"profile": "custom", **dict(it.split("=") for it in _LIMIT.split())}
+
+    async def limit(limited: bool) -> None:
+        for name, value in settings.items():
+            option = f"osd_mclock_{'' if name == 'profile' else 'scheduler_'}{name}"
+            how = ["set", "osd", option, value] if limited else ["rm", "osd", option]
+            await staged.lab.exec(["ceph", "config", *how])
+
+    return await _known_change(staged, f"profile=custom {_LIMIT}", limit, None)
+
+
+async def _known_change(
+    staged: Staged,
+    candidate: str,
+    change: Callable[[bool], Awaitable[None]],
+    heard: Callable[[Any], Awaitable[None]] | None,
+) -> tuple[bool, str]:
+    """By how much clients do less is counted in other blocks, before and after the trial. That
+    count has an error of its own, by which the interval is widened."""
     own = OwnCount(staged.clients)
 
     async def by_ourselves() -> None:
-        for slower in staged.chance.sample((True, False) * 4, 8):
-            arm = _INERT if slower else "now"
-            started = {"event": "block_started", "arm": arm}
-            await staged.slower_while_tried(started)
-            await own.heard(started)
+        for changed in staged.chance.sample((True, False) * 4, 8):
+            arm = candidate if changed else "now"
+            await change(changed)
+            await own.heard({"event": "block_started", "arm": arm})
             await asyncio.sleep(14)
             await own.heard({"event": "block_ended", "arm": arm})
+        await change(False)
 
     await by_ourselves()
-    told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=staged.slower_while_tried)
+    told = await staged.trial(candidate, *_ROUNDS, "--harm", "10", heard=heard)
     await by_ourselves()
-    change, error = own.change(_INERT), own.error(_INERT)
     said = re.search(_OPS, told.answer)
-    if said is None or change is None:
+    known = own.change(candidate)
+    if said is None or known is None:
         return False, told.answer
     middle, low, high = map(float, said.groups())
-    true, half = 100 * change, max(middle - low, high - middle)
+    true, error, half = 100 * known, own.error(candidate), max(middle - low, high - middle)
     strictly = "in" if low <= true <= high else "not in"
     held = abs(true - middle) <= math.hypot(half, 200 * error)
     return held, f"before and after: {true:+.1f} ± {200 * error:.1f} %, {strictly}; {told.answer}"
@@ -306,6 +334,11 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
         22,
         _known,
         "what clients counted in other blocks is in the interval of ops/s, with slower devices",
+    ),
+    "limited": (
+        4,
+        _limited,
+        "what clients counted in other blocks is in the interval of ops/s, with a limit of mClock",
     ),
     "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
     "killed": (20, _killed, "what kill -9 left is given back"),

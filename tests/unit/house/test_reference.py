@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.reference import figures, helm
+from tests.reference import figures, helm, metrics
 from tests.reference.__main__ import FOLDER, PAGES
 from tests.reference.files import READERS, faults, written
 
@@ -113,6 +113,15 @@ def test_a_default_is_what_the_reader_takes_where_the_key_is_not_there(
     assert used
 
 
+def test_every_metric_of_the_exporter_is_in_the_reference() -> None:
+    files = Path("exporter/cephqos_exporter").rglob("*.py")
+    written = {name for file in files for name in _METRIC.findall(file.read_text(encoding="utf-8"))}
+    page = Path("docs/reference/metrics.md").read_text(encoding="utf-8")
+    assert len(written) > 200
+    assert not {name for name in written if f"`{name}`" not in page}
+
+
+_METRIC = re.compile(rf'"({metrics.METRIC.pattern})"')
 _COLLECTORS = sorted(Path("exporter/cephqos_exporter/collectors").rglob("*.py"))
 
 
