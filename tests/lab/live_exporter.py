@@ -38,6 +38,9 @@ class LivePage:
         assert found, f"no {name} with {labels}"
         return sum(found)
 
+    def samples(self, name: str) -> list[tuple[Labels, float]]:
+        return self._samples.get(name, [])
+
     def labels(self, name: str) -> list[Labels]:
         return [own for own, _ in self._samples.get(name, [])]
 
