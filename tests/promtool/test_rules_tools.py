@@ -187,9 +187,16 @@ def test_an_slo_that_burns_without_demand_names_the_osd_that_is_slow(tmp_path: P
 
 
 def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Path) -> None:
-    """60 % of a few samples may be less than half of all."""
+    """60 % of a few samples may be less than half of all. So may 60 % of what samples saw, where
+    the OSD counted less than that."""
     out = ""
-    for osd, mine, samples in (("osd.1", 6, 2), ("osd.2", 6, 50), ("osd.3", 5, 5000)):
+    for osd, mine, samples, counted in (
+        ("osd.1", 6, 2, None),
+        ("osd.2", 6, 50, None),
+        ("osd.3", 5, 5000, None),
+        ("osd.4", 6, 5000, 7.5),
+        ("osd.5", 6, 5000, 9.5),
+    ):
         shown = {
             f'{_WORK},kind="image",pool_id="3",tenant="17af"}}'.replace("osd.3", osd): (
                 f"0+{mine}x9"
@@ -197,10 +204,14 @@ def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Pat
             f'{_WORK},kind="other"}}'.replace("osd.3", osd): f"0+{10 - mine}x9",
             _SQUARES.replace("osd.3", osd): f"0+{100 / samples}x9",
         }
+        if counted:
+            shown[f'{_WAITED},ceph_daemon="{osd}",state="store_device"}}'] = f"0+{counted}x9"
         template = f"{{{{ $labels.ceph_daemon }}}}{MOSTLY}"
         out += rendered(template, _LABELS | {"ceph_daemon": osd}, 3, shown, tmp_path)
-    assert 'text="osd.1"' in out and 'text="osd.3"' in out
-    assert 'text="osd.2 Most of its work is for image 17af of pool 3."' in out
+    for osd in ("osd.1", "osd.3", "osd.4"):
+        assert f'text="{osd}"' in out
+    for osd in ("osd.2", "osd.5"):
+        assert f'text="{osd} Most of its work is for image 17af of pool 3."' in out
 
 
 @pytest.mark.parametrize("release", RELEASES)

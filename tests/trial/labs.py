@@ -36,7 +36,7 @@ _OSDS: Final = 3
 _IOPS: Final = 200  # of each device: it is the bound, so latency goes with it
 _SLOWER: Final = 0.7  # a known effect: latencies times 1 / 0.7
 _INERT: Final = "osd_max_scrubs=2"  # not the default (3); does nothing to clients
-_LIMIT: Final = "client_res=0.001 client_lim=0.005"  # of a capacity that no device here has
+_LIMIT: Final = "client_res=0.001 client_lim=0.04"  # of a capacity that no device here has
 _RAILS: Final = ("--block", "20s", "--harm", "3", "--harm-time", "6s", "--by", "mean")
 _ROUNDS: Final = (*_RAILS, "--least-rounds", "6", "--rounds", "6")
 _BESIDE_TESTS: Final = ("slower-5", "slower-7", "slower-9")  # these took both CPUs

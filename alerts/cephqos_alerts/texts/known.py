@@ -75,7 +75,8 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
 # A tenant that has more than half of an OSD's work for certain, although work is only sampled. Its
 # share of N samples must be above 1/2 by 1.96 standard errors (95 %), where one is 0.5 / sqrt(N).
 # S seconds are as sure as S * S / squares samples: (seconds - 0.98 * sqrt(squares)) / S > 0.5. If
-# the OSD counted more work than samples saw, the rest may be another tenant's: S is the larger.
+# the OSD counted another time C, what samples did not see may be another tenant's, and what they
+# saw too often may be this one's.
 _WORK: Final = f'{{cluster=%[1]q,ceph_daemon=%[2]q,state="{WORKING}"}}[10m]'
 _OF_TENANT: Final = f"max by ({TENANT}) (increase({TenantsSeries.SECONDS}{_WORK}))"
 _SAMPLED: Final = f"sum({_OF_TENANT})"
@@ -92,8 +93,9 @@ _COUNTED: Final = (
 )
 _MAJORITY: Final = (
     f"({_OF_TENANT}"
-    f" - on () group_left () 0.98 * sqrt(max(increase({TenantsSeries.SQUARES}{_WORK}))))"
-    f" / on () group_left () ({_SAMPLED} > {_COUNTED} or {_COUNTED} or {_SAMPLED}) > 0.5"
+    f" - on () group_left () (0.98 * sqrt(max(increase({TenantsSeries.SQUARES}{_WORK})))"
+    f" + (clamp_min({_SAMPLED} - {_COUNTED}, 0) or vector(0))))"
+    f" / on () group_left () ({_COUNTED} or {_SAMPLED}) > 0.5"
 )
 _POOL: Final = when(
     query(

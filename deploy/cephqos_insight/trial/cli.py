@@ -22,7 +22,7 @@ from cephqos_insight.trial import host, plan, report
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.conduct import Trial, Watching, conduct
 from cephqos_insight.trial.guard import Harm
-from cephqos_insight.trial.measure import LATENCIES
+from cephqos_insight.trial.measure import DECIDING
 from cephqos_insight.trial.plan import Timetable, TriedSetting
 from cephqos_insight.trial.readers import OsdReaders
 from cephqos_loadgen.check.ask_cluster import connected
@@ -68,7 +68,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.option("--dry-run", "print the timetable and the commands, and ask no cluster")
     parser.option(
-        "--by FIGURE", "the figure that decides: p99 (default), p95, p50 or mean", default="p99"
+        "--by FIGURE",
+        "the figure that decides: p99 (default), p95, p50, mean, ops/s or recovery/s",
+        default="p99",
     )
     time_table = parser.add_argument_group("timetable")
     time_table.option("--block TIME", "length of a block (default: %(default)s)", default="5m")
@@ -134,8 +136,8 @@ def _candidates(arguments: argparse.Namespace) -> list[TriedSetting]:
         raise UsageError("--try: expected one to three candidates that are different")
     if arguments.host and (len(names) > 1 or candidates[0].sections != {"osd"}):
         raise UsageError("--host: expected one --try, of a setting for all OSDs")
-    if arguments.by not in LATENCIES:
-        raise UsageError(f"--by {arguments.by}: expected one of {', '.join(LATENCIES)}")
+    if arguments.by not in DECIDING:
+        raise UsageError(f"--by {arguments.by}: expected one of {', '.join(DECIDING)}")
     return candidates
 
 
@@ -228,7 +230,9 @@ def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
     table = trial.timetable
     if event == "block_ended":
         figures = details["figures"]
-        shown = f"{trial.by} {figures[trial.by] * 1e3:.3g} ms" if trial.by in figures else ""
+        shown = ""
+        if trial.by in figures:
+            shown = f"{trial.by} {report.with_unit(trial.by, figures[trial.by])}"
         number, most = details["round"], table.most_rounds
         place = f"round {number} of {most}" if number else "for the guard rails"
         return f"{place}, {details['arm']}: {details['lost'] or shown}"

@@ -10,6 +10,7 @@ from cephqos_exporter.collectors.histograms import OPS
 RATES: Final = ("ops/s", "recovery/s", "scrubbed/s")
 VIOLATED: Final = "violated s/min"  # summed over OSDs and classes
 LATENCIES: Final = ("p99", "p95", "p50", "mean")
+DECIDING: Final = (*LATENCIES, "ops/s", "recovery/s")  # of these one decides
 # The load of a cluster that is left alone, and its mean latency, vary by less from block to block.
 _OTHER_LOAD: Final = 1.5
 _SLOWER: Final = 2.0

@@ -67,6 +67,8 @@ def _other_changes(trial: Trial, name: str) -> Iterator[str]:
     for figure in RATES:
         if _stands_still(trial, name, figure):
             yield f"{figure} stood still"
+        elif figure == trial.by:
+            continue
         elif (change := trial.change(name, figure)) and change.clear and _is_large(change):
             yield f"{figure} {percent(change)}"
 
@@ -90,7 +92,7 @@ def _says(trial: Trial, name: str) -> Iterator[str]:
     if change := trial.change(name, "recovery/s"):
         yield f"recovery {_as_long(change)}"
     for figure in ("scrubbed/s", "ops/s"):
-        if change := trial.change(name, figure):
+        if figure != trial.by and (change := trial.change(name, figure)):
             yield f"{figure} {percent(change)}"
     for figure in RATES:
         if still := _stands_still(trial, name, figure):
@@ -159,8 +161,10 @@ def _table(trial: Trial) -> Iterator[str]:
 
 def _value(trial: Trial, arm: str, figure: str) -> str:
     value = trial.mean(arm, figure)
-    if value is None:
-        return ""
+    return "" if value is None else with_unit(figure, value)
+
+
+def with_unit(figure: str, value: float) -> str:
     return f"{value * 1e3:.3g} ms" if figure in LATENCIES else f"{value:,.3g}"
 
 

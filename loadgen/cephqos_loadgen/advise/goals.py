@@ -224,11 +224,12 @@ def _can_do(osd: AdvisedOsd, ops: float) -> _Check:
 def trial_for(goals: Sequence[Goal], facts: Facts) -> ProposedTrial | None:
     """The trial that answers what is not known of the goals; the best guess is tried first."""
     figures = [goal.figure for goal in goals]
-    latency = next((figure for figure in figures if figure.startswith("p")), "")
     recovers = all(figure == "recovery" for figure in figures)
+    latency = next((figure for figure in figures if figure.startswith("p")), "")
     if recovers and not facts.backlog.copies:
         return None  # without recovery it has no length
-    return trial(facts, RECOVERY if recovers else CLIENT, latency)
+    decides = latency or ("recovery/s" if recovers else "ops/s")
+    return trial(facts, RECOVERY if recovers else CLIENT, decides)
 
 
 def met_how(goals: Sequence[Goal], answered: GoalAnswer) -> str:

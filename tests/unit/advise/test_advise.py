@@ -370,7 +370,9 @@ def test_a_trial_for_a_goal_begins_with_the_best_guess() -> None:
     )
     assert tries("recovery within 1h") == (
         "--try=profile=high_recovery_ops '--try=profile=custom client_res=0.1 recovery_res=0.9'"
+        " --by=recovery/s"
     )
+    assert tries("client at least 100 ops/s").endswith(" --by=ops/s")
     assert tries("client p95 < 20ms", in_force="wpq") == ""
     idle = cluster(osd())
     assert trial_for([parse_goal("recovery within 1h")], idle) is None

@@ -117,7 +117,7 @@ def test_every_metric_of_the_exporter_is_in_the_reference() -> None:
     files = Path("exporter/cephqos_exporter").rglob("*.py")
     written = {name for file in files for name in _METRIC.findall(file.read_text(encoding="utf-8"))}
     page = Path("docs/reference/metrics.md").read_text(encoding="utf-8")
-    assert len(written) > 200
+    assert len(written) > 150
     assert not {name for name in written if f"`{name}`" not in page}
 
 

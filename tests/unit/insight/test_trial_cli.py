@@ -36,7 +36,7 @@ def test_the_dry_run_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> Non
         (("--block", "5s"), "--block 5s: expected 60 s or more (3 times --harm-time)"),
         (("--block", "5s", "--harm-time", "1s"), "--block 5s: expected 15 s or more, and"),
         (("--rounds", "4"), "--least-rounds 6 --rounds 4: expected"),
-        (("--by", "p90"), "--by p90: expected one of p99, p95, p50, mean"),
+        (("--by", "p90"), "--by p90: expected one of p99, p95, p50, mean, ops/s, recovery/s"),
         (("--try", "profile=high_client_ops"), "one to three candidates that are different"),
         (("--harm", "0.9", "--lab", "a"), "--harm 0.9: expected more than 1"),
         (("--lab", "a", "--prometheus", "nonsense"), "expected a URL"),

@@ -9,6 +9,7 @@ import pytest
 from tests.trial.simulated import Load, SimulatedWorld, run
 
 from cephqos_insight.trial import report
+from cephqos_insight.trial.cli import live_line
 from cephqos_insight.trial.guard import Harm
 from cephqos_insight.trial.plan import REFERENCE, parse_candidate
 
@@ -285,6 +286,18 @@ def test_clients_that_do_less_are_said_before_a_latency_that_is_the_same() -> No
     trial, _ = run(world, rounds=(6, 6))
     (line, *_) = report.lines(trial, [parse_candidate("slots=2")], {})
     assert line.startswith("slots=2: ops/s -50 % (-50 … -50), no difference found, up to ")
+
+
+def test_what_recovers_per_second_may_decide() -> None:
+    world = SimulatedWorld({"slots=2": 1.0}, 1, QUIET)
+    world.recovery = lambda: 50.0 if world.arm else 100.0
+    trial, heard = run(world, by="recovery/s")
+    (line, *_) = report.lines(trial, [parse_candidate("slots=2")], {})
+    assert line.startswith("slots=2: recovery/s -50 % (-50 … -50), recovery 2 × as long")
+    assert trial.rounds == 6
+    shown = [live_line(trial, *it) for it in heard if it[0] == "block_ended"]
+    assert "round 1 of 12, slots=2: recovery/s 50" in shown
+    assert "round 1 of 12, as it is: recovery/s 100" in shown
 
 
 def test_too_few_blocks_are_no_answer() -> None:

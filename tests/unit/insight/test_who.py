@@ -391,9 +391,10 @@ def test_a_sample_counts_by_its_seconds_and_an_osd_by_its_part() -> None:
     assert both.samples["working"] == pytest.approx(1 / parts, rel=0.01)
 
 
+@pytest.mark.parametrize("interval", [1.0, 10.0])
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: f"{load.name} {load.osds == ONE}")
-def test_intervals_hold_the_true_shares_of_simulated_loads(load: Load) -> None:
-    assert covered(load, 10.0, runs=3).part >= 0.9
+def test_intervals_hold_the_true_shares_of_simulated_loads(load: Load, interval: float) -> None:
+    assert covered(load, interval, runs=3).part >= 0.9
 
 
 def test_without_the_osds_own_count_bursts_between_samples_break_the_intervals() -> None:
