@@ -114,8 +114,8 @@ def _over_reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         yield Finding(
             osd.osd,
             f"its classes have reservations of {total:.0%} of its capacity: not all can be met",
-            "ceph config set osd osd_mclock_profile balanced   # or smaller"
-            " osd_mclock_scheduler_*_res",
+            "ceph config rm osd osd_mclock_scheduler_client_res   # or a smaller value; so for the"
+            " other classes,\n# and only then, if at all, another osd_mclock_profile",
         )
 
 

@@ -17,7 +17,8 @@ SHARE_OPTIONS: Final = tuple(
     f"osd_mclock_scheduler_{cls}_{part}" for cls in SCHEDULED for part in ("res", "wgt", "lim")
 )
 # From this release on, these count only under CUSTOM. In earlier ones with the bandwidth model,
-# those that were set stay in force under a built-in profile, too, until they are removed.
+# those that were set stay in force under a built-in profile, too. Removed under it, they stay in
+# force all the same until the profile changes, though every option says otherwise.
 FIRST_WITHOUT_SET_SHARES: Final = 21
 # While it is not true, mClock undoes changes of the limits of recovery.
 OVERRIDE_OPTION: Final = "osd_mclock_override_recovery_settings"

@@ -178,7 +178,8 @@ async def _limited(staged: Staged) -> tuple[bool, str]:
     settings = {"profile": "custom", **dict(it.split("=") for it in _LIMIT.split())}
 
     async def limit(limited: bool) -> None:
-        for name, value in settings.items():
+        # Values that outlive their profile stay in force: docs/internals/qos.md.
+        for name, value in settings.items() if limited else reversed(settings.items()):
             option = f"osd_mclock_{'' if name == 'profile' else 'scheduler_'}{name}"
             how = ["set", "osd", option, value] if limited else ["rm", "osd", option]
             await staged.lab.exec(["ceph", "config", *how])

@@ -225,7 +225,7 @@ class ClusterSettings(SettingsReader):
 
     async def put(self, options: Sequence[CephOption]) -> list[int]:
         """Set all, and restart the OSDs that need it. Returns the numbers of the steps back."""
-        options = await self.known(options)
+        options = profile_first(await self.known(options))
         stored = await stored_options(self._cluster)
         daemons = await self._daemons()
         await self._refuse_unknown_daemons(options)
@@ -377,6 +377,12 @@ class ClusterSettings(SettingsReader):
         """All of an OSD's configuration."""
         shown: Any = await self._cluster.command("config show", target=f"osd.{osd}")
         return {str(name): str(value) for name, value in shown.items()}
+
+
+def profile_first(options: Sequence[CephOption]) -> Sequence[CephOption]:
+    """So it is undone last. Shares that are removed after their custom profile stay in force up to
+    20.2, though every option says otherwise, until the profile changes again."""
+    return sorted(options, key=lambda option: option.name != PROFILE_OPTION)
 
 
 def concerned(option: CephOption, daemons: Sequence[str]) -> list[str]:

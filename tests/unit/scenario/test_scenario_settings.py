@@ -10,7 +10,7 @@ from cephqos_exporter.sysfs import in_force
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
-from cephqos_loadgen.cluster.settings import ClusterSettings, concerned, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings, concerned, profile_first, warnings_for
 from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.errors import SettingRefused
 from cephqos_loadgen.plan.parts import Device
@@ -175,6 +175,15 @@ def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
     wanted = device_queues.queue_settings(Device("bfq", 64, None))
     assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
     assert in_force("none [bfq] kyber") == "bfq"
+
+
+def test_a_profile_is_set_before_its_shares_and_so_undone_after_them() -> None:
+    wanted = [
+        CephOption("osd", "osd_mclock_scheduler_client_lim", "0.3"),
+        CephOption("osd", "osd_mclock_profile", "custom"),
+        CephOption("osd", "osd_max_scrubs", "2"),
+    ]
+    assert profile_first(wanted) == [wanted[1], wanted[0], wanted[2]]
 
 
 @pytest.mark.parametrize(
