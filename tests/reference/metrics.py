@@ -112,7 +112,7 @@ def everything() -> dict[str, Metric]:
 
 def in_code() -> dict[str, tuple[str, str]]:
     """Type and help of each metric that is written as a name, perhaps its type, and a sentence."""
-    found = {
+    found: dict[str, tuple[str, str]] = {
         family.name: (family.type, family.help)
         for names, where in (
             (in_force._TARGETS, "on this OSD"),
@@ -177,8 +177,8 @@ they were recorded; empty: all of them, or it is not about an OSD.
         """
 ## On no recorded page
 
-What the recorded daemons and clusters had no reason to show: options that are off, devices that they
-lack, figures that are not there by chance.
+What the recorded daemons and clusters had no reason to show: options that are off, devices that
+they lack, figures that are not there by chance.
 """,
         table(
             ("metric", "type", "what it is"),
