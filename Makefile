@@ -56,7 +56,7 @@ TWICE = --reruns 1 -raR
 SHARED = -n auto --dist worksteal
 BESIDE = $(TWICE) -n 4 --dist loadfile --no-loadscope-reorder --durations=25
 
-test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root, about 40 minutes)
+test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root, 25 to 40 minutes)
 	@$(SYSTEM)
 	@# Built meanwhile; the second call waits for it, and says what failed.
 	@$(ROOT) $(BIN)/cephqos lab trees >/dev/null 2>&1 &

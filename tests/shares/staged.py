@@ -162,11 +162,11 @@ async def measure(lab: RunningLab, pace: float | None) -> None:
             exporters.append(await stack.enter_async_context(LiveExporter(lab, collectors)))
         pages: list[list[tuple[float, LivePage]]] = [[] for _ in exporters]
         begin = time.monotonic()
-        for number in range((WARM_UP + WINDOW * WINDOWS) // 5 + 1):
-            await asyncio.sleep(max(0.0, begin + 5 * number - time.monotonic()))
+        for number in range(WARM_UP + WINDOW * WINDOWS + 1):  # a sample comes with a scrape
+            await asyncio.sleep(max(0.0, begin + number - time.monotonic()))
             for exporter, seen in zip(exporters, pages, strict=True):
                 page = await exporter.scrape()
-                if number * 5 >= WARM_UP and (number * 5 - WARM_UP) % WINDOW == 0:
+                if number >= WARM_UP and (number - WARM_UP) % WINDOW == 0:
                     seen.append((time.time(), page))
     await writing
     for interval, seen in zip(INTERVALS, pages, strict=True):
