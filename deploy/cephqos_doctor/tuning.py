@@ -103,7 +103,9 @@ def _shares_without_custom(osd: OsdFacts, names: Sequence[str], profile: str) ->
             osd.osd,
             f"{shown} {_are(names)} set for a custom profile, and in force in place of what the"
             f" profile {profile} gives",
-            _removal(names),
+            f"{_removal(names)}\n# removed, they stay in force until the profile changes:\n"
+            f"ceph config set osd {PROFILE_OPTION} {CUSTOM}\n"
+            f"ceph config set osd {PROFILE_OPTION} {profile}",
         )
 
 

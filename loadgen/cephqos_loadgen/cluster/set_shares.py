@@ -63,5 +63,6 @@ async def _what_to_do(
     where = "; ".join(removals) or "they are in ceph.conf, or were set by `ceph tell`"
     return (
         f"the profile {profiles} does not replace {', '.join(sorted(names))} of {osds}, set for a"
-        f" custom profile: they stay in force until they are removed: {where}"
+        f" custom profile: they stay in force until they are removed and the profile changes after"
+        f" that (ceph config set osd {PROFILE_OPTION} {CUSTOM}, and back): {where}"
     )

@@ -117,6 +117,16 @@ def test_what_does_not_fit_is_found_by_one_check_with_its_mend(
     assert mends(finding)
 
 
+def test_shares_that_outlive_their_profile_end_with_a_change_of_the_profile() -> None:
+    """Removed, they would stay in force with no option that says so: docs/internals/qos.md."""
+    osd = _set(recorded(), "osd_mclock_scheduler_client_lim", "0.1")
+    [finding] = found(HOST_CHECKS, host(osds=(osd,)))["options-in-effect"]
+    assert finding.mend.splitlines()[-2:] == [
+        "ceph config set osd osd_mclock_profile custom",
+        "ceph config set osd osd_mclock_profile balanced",
+    ]
+
+
 @pytest.mark.parametrize("version", [(21, 1, 0), ()])
 def test_from_21_on_a_built_in_profile_decides(version: tuple[int, ...]) -> None:
     """Then the option has no default of the profile."""

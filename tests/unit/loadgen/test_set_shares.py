@@ -44,7 +44,8 @@ async def test_they_are_said_with_what_removes_them() -> None:
     cluster.options = {("osd", RES): "0.3", ("osd.7", RES): "0.3", ("osd", "osd_max_scrubs"): "2"}
     assert await said(cluster, profile="balanced") == (
         f"the profile balanced does not replace {RES} of osd.0, osd.1, set for a custom profile:"
-        f" they stay in force until they are removed: ceph config rm osd {RES}"
+        " they stay in force until they are removed and the profile changes after that (ceph config"
+        f" set osd osd_mclock_profile custom, and back): ceph config rm osd {RES}"
     )
 
 
