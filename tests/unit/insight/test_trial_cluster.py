@@ -246,7 +246,7 @@ async def test_a_built_in_profile_is_refused_while_shares_are_set_that_it_would_
         CLIENT_RES: {"default": 0, "mon": 0.3, "final": 0.3},
         "osd_mclock_profile": {"default": "balanced", "mon": "custom", "final": "custom"},
     }
-    with pytest.raises(SettingRefused, match=f"removed: ceph config rm osd {CLIENT_RES}"):
+    with pytest.raises(SettingRefused, match=f"and back[)]: ceph config rm osd {CLIENT_RES}"):
         await world_on(cluster, text).check()
     assert cluster.asked == []
     cluster.version = "21.1.0"
