@@ -82,7 +82,7 @@ class LabPool:
         return self.start(LabSpec(name=name, release=release, osds=3, backing="loop"))
 
     def renew_silent(self) -> list[str]:
-        """Start labs anew in which an OSD answers nothing; what such OSDs were doing."""
+        """Where an OSD answers nothing, a new lab takes the place. Returns what such OSDs did."""
         return [said for lab in list(self._labs.values()) for said in self.call(_renewed(lab))]
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from typing import Any, Final
 from tests.by_signal import clean_up_when_ended
 from tests.trial.staged import HARMFUL, Clients, OwnCount, keep, load, results, settings, trial
 
+from cephqos_insight.trial.plan import parse_candidate
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.run_keys import KEY
 from cephqos_loadgen.lab.lab import Lab, RunningLab
@@ -36,7 +37,8 @@ _OSDS: Final = 3
 _IOPS: Final = 200  # of each device: it is the bound, so latency goes with it
 _SLOWER: Final = 0.7  # a known effect: latencies times 1 / 0.7
 _INERT: Final = "osd_max_scrubs=2"  # not the default (3); does nothing to clients
-_LIMIT: Final = "client_res=0.001 client_lim=0.04"  # of a capacity that no device here has
+# Of a capacity that no device here has.
+_LIMIT: Final = "profile=custom client_res=0.001 client_lim=0.04"
 _RAILS: Final = ("--block", "20s", "--harm", "3", "--harm-time", "6s", "--by", "mean")
 _ROUNDS: Final = (*_RAILS, "--least-rounds", "6", "--rounds", "6")
 _BESIDE_TESTS: Final = ("slower-5", "slower-7", "slower-9")  # these took both CPUs
@@ -70,10 +72,13 @@ class Staged:
             iops = int(_IOPS * part)
             await self.lab.faults.throttle(osd, riops=iops, wiops=iops)
 
+    async def slower(self, yes: bool) -> None:
+        await self.devices(_SLOWER if yes else 1.0)
+
     async def slower_while_tried(self, event: Any) -> None:
         """As a block begins: devices are slower in those of the setting that is tried."""
         if event["event"] == "block_started":
-            await self.devices(_SLOWER if event["arm"] == _INERT else 1.0)
+            await self.slower(event["arm"] == _INERT)
 
     def events(self) -> list[dict[str, Any]]:
         files = list(self.out.glob("*/trial.jsonl"))
@@ -166,25 +171,20 @@ async def _slower(staged: Staged) -> tuple[bool, str]:
 
 async def _known(staged: Staged) -> tuple[bool, str]:
     """Devices as in `counted`."""
-
-    async def devices(slower: bool) -> None:
-        await staged.devices(_SLOWER if slower else 1.0)
-
-    return await _known_change(staged, _INERT, devices, staged.slower_while_tried)
+    return await _known_change(staged, _INERT, staged.slower, staged.slower_while_tried)
 
 
 async def _limited(staged: Staged) -> tuple[bool, str]:
     """The setting itself makes the effect: mClock holds clients to a limit."""
-    settings = {"profile": "custom", **dict(it.split("=") for it in _LIMIT.split())}
+    options = parse_candidate(_LIMIT).options
 
     async def limit(limited: bool) -> None:
         # Values that outlive their profile stay in force: docs/internals/qos.md.
-        for name, value in settings.items() if limited else reversed(settings.items()):
-            option = f"osd_mclock_{'' if name == 'profile' else 'scheduler_'}{name}"
-            how = ["set", "osd", option, value] if limited else ["rm", "osd", option]
+        for it in options if limited else reversed(options):
+            how = ["set", "osd", it.name, it.value] if limited else ["rm", "osd", it.name]
             await staged.lab.exec(["ceph", "config", *how])
 
-    return await _known_change(staged, f"profile=custom {_LIMIT}", limit, None)
+    return await _known_change(staged, _LIMIT, limit, None)
 
 
 async def _known_change(

@@ -11,7 +11,7 @@ from cephqos_base.profiles import CUSTOM, PROFILE_OPTION, SHARE_OPTIONS
 from cephqos_base.units import time_span
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.cluster.settings import set_option
+from cephqos_loadgen.cluster.settings import profile_first, set_option
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.scenario.variables import variable_from_text
 
@@ -94,9 +94,7 @@ def parse_candidate(text: str) -> TriedSetting:
         options += _options(match[1] or "osd", match[2], match[3])
     if not options:
         raise UsageError(f"--try {text!r}: {_EXPECTED}")
-    # Values of a custom profile are removed by OSDs while another profile is in force.
-    options.sort(key=lambda option: option.name != PROFILE_OPTION)
-    return TriedSetting(" ".join(words), tuple(options))
+    return TriedSetting(" ".join(words), tuple(profile_first(options)))
 
 
 def _options(section: str, name: str, value: str) -> Iterator[CephOption]:

@@ -67,10 +67,10 @@ def _other_changes(trial: Trial, name: str) -> Iterator[str]:
     for figure in RATES:
         if _stands_still(trial, name, figure):
             yield f"{figure} stood still"
-        elif figure == trial.by:
-            continue
-        elif (change := trial.change(name, figure)) and change.clear and _is_large(change):
-            yield f"{figure} {percent(change)}"
+        elif figure != trial.by:
+            change = trial.change(name, figure)
+            if change and change.clear and _is_large(change):
+                yield f"{figure} {percent(change)}"
 
 
 def _is_large(change: Effect) -> bool:

@@ -380,8 +380,9 @@ class ClusterSettings(SettingsReader):
 
 
 def profile_first(options: Sequence[CephOption]) -> Sequence[CephOption]:
-    """So it is undone last. Shares that are removed after their custom profile stay in force up to
-    20.2, though every option says otherwise, until the profile changes again."""
+    """OSDs remove shares while a built-in profile is in force. First is undone last: up to 20.2
+    shares that are removed after their custom profile stay in force until the profile changes
+    again, though every option says otherwise."""
     return sorted(options, key=lambda option: option.name != PROFILE_OPTION)
 
 
