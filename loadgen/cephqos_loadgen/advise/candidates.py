@@ -19,6 +19,8 @@ from cephqos_loadgen.advise.facts import MCLOCK, WPQ, AdvisedOsd, Facts
 # The defaults of `cephqos trial`.
 TRIAL_BLOCK_SECONDS: Final = 300.0
 TRIAL_ROUNDS: Final = (6, 12)
+_TRIAL: Final = ("cephqos", "trial", "--conf", "/etc/ceph/ceph.conf", "--i-know-this-cluster")
+_HOST: Final = "HOST"  # for the operator to name
 # A custom profile that is guessed reserves this much more than the best built-in one, and this at
 # most: the other class must go on.
 _MORE: Final = 0.2
@@ -79,20 +81,22 @@ class ProposedTrial:
 
     command: str
     seconds: tuple[float, float]  # at least and at most, if no guard rail ends it
+    on_host: bool = False  # the operator has to name a host, whose OSDs are restarted
 
 
-def trial(facts: Facts, for_class: str = "", by: str = "") -> ProposedTrial | None:
-    """Of other profiles. `for_class`: the best guess for this class first, which reserves more for
-    it than what is set now; `by`: the figure that decides. None under WPQ, which only a restart
-    changes."""
-    if facts.in_force != MCLOCK:
-        return None
+def trial(facts: Facts, for_class: str = "", by: str = "") -> ProposedTrial:
+    """Of other profiles, and under WPQ of mClock on one host. `for_class`: the best guess for this
+    class first, which reserves more for it than what is set now; `by`: the figure that decides."""
     tries = _guesses(facts, for_class) if for_class else []
-    tries = tries or [f"profile={name}" for name in PROFILES if name != facts.profile][:2]
-    words = ["cephqos", "trial", "--conf", "/etc/ceph/ceph.conf"]
-    words += ["--i-know-this-cluster", facts.cluster]
-    words += [f"--try={one}" for one in tries] + ([f"--by={by}"] if by else [])
+    decides = [f"--by={by}"] if by else []
     block, (least, most) = TRIAL_BLOCK_SECONDS, TRIAL_ROUNDS
+    if facts.in_force != MCLOCK:
+        setting = " ".join([f"scheduler={MCLOCK}", *tries[:1]])
+        words = [*_TRIAL, facts.cluster, "--host", _HOST, f"--try={setting}", *decides]
+        seconds = 3 * least * block  # before, with and after the setting
+        return ProposedTrial(shlex.join(words), (seconds, seconds), on_host=True)
+    tries = tries or [f"profile={name}" for name in PROFILES if name != facts.profile][:2]
+    words = [*_TRIAL, facts.cluster, *(f"--try={one}" for one in tries), *decides]
     times = (block * (1 + rounds * (1 + len(tries))) for rounds in (least, most))
     return ProposedTrial(shlex.join(words), (next(times), next(times)))
 

@@ -118,11 +118,16 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
 def _trial_lines(proposed: ProposedTrial | None) -> Iterator[str]:
     if proposed:
         least, most = map(time_span, proposed.seconds)
+        takes = f"{least} to {most}"
+        if proposed.on_host:
+            takes = f"{least}, restarts the OSDs of one host twice"
         yield (
             "A trial measures what is not known, on the cluster itself: p50, p95, p99, throughput"
-            f" and how long recovery takes. It takes {least} to {most}, and goes back:"
+            f" and how long recovery takes. It takes {takes}, and goes back:"
         )
         yield f"    {proposed.command}"
+        if proposed.on_host:
+            yield "HOST is one whose OSDs have the device class and weight of others."
 
 
 def _why_reservations_are_unknown(facts: Facts) -> str:

@@ -373,17 +373,37 @@ def test_a_trial_for_a_goal_begins_with_the_best_guess() -> None:
         " --by=recovery/s"
     )
     assert tries("client at least 100 ops/s").endswith(" --by=ops/s")
-    assert tries("client p95 < 20ms", in_force="wpq") == ""
     idle = cluster(osd())
     assert trial_for([parse_goal("recovery within 1h")], idle) is None
 
 
-def test_each_setting_of_a_proposed_trial_is_one_that_trial_reads() -> None:
-    proposed = trial_for([parse_goal("client p99 < 20ms")], cluster(osd(suggested_capacity=80.0)))
+def test_under_wpq_a_trial_of_mclock_is_on_one_host() -> None:
+    """OSDs read the scheduler when they start."""
+    facts = cluster(osd(in_force="wpq", profile="", shares={}), backlog=RECOVERING)
+    proposed = trial(facts)
+    assert proposed is not None
+    words = shlex.split(proposed.command)
+    assert words[-3:] == ["--host", "HOST", "--try=scheduler=mclock_scheduler"]
+    assert proposed.seconds == (5400, 5400)
+    shown = text.text(facts, [], "", proposed)
+    assert "It takes 1 h 30 min, restarts the OSDs of one host twice, and goes back:" in shown
+    assert "HOST is one whose OSDs have the device class and weight of others." in shown
+    of_goal = trial_for([parse_goal("recovery within 1h")], facts)
+    assert of_goal is not None
+    assert shlex.split(of_goal.command)[-2:] == [
+        "--try=scheduler=mclock_scheduler profile=high_recovery_ops", "--by=recovery/s",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("in_force", ["mclock_scheduler", "wpq"])
+def test_each_setting_of_a_proposed_trial_is_one_that_trial_reads(in_force: str) -> None:
+    facts = cluster(osd(in_force=in_force, suggested_capacity=80.0))
+    proposed = trial_for([parse_goal("client p99 < 20ms")], facts)
     assert proposed is not None
     words = shlex.split(proposed.command)
     tries = [word.removeprefix("--try=") for word in words if word.startswith("--try=")]
-    assert len(tries) == 3 and all(parse_candidate(one).commands for one in tries)
+    assert len(tries) == (1 if in_force == "wpq" else 3)
+    assert all(parse_candidate(one).commands for one in tries)
 
 
 def test_the_least_of_a_saturated_osd_is_certain_and_so_is_all_that_it_ever_did() -> None:
