@@ -21,10 +21,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_base import account_error
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.prometheus import OsdKey, Sample, osd_of
-from cephqos_base.series import AccountSeries, DisksSeries, RecoverySeries
+from cephqos_base.series import AccountSeries, ClusterSeries, DisksSeries, RecoverySeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import aligned, printable, say, say_json, say_text
 from cephqos_base.units import duration, parse_seconds, time_span
@@ -43,10 +44,12 @@ _ROWS: Final = 20
 _WAITERS: Final = 3  # shown in a row of the table
 _LEAST: Final = 0.001  # seconds per second: a shorter wait is no evidence
 _ON_REPLICAS: Final = "replica"  # the state of the account whose `by` is the OSD waited for
-# By how many points the account's shares were off at most, when they were compared with records of
-# all operations (docs/internals/account.md).
-_ERROR_POINTS: Final = 3
-_ERROR_BESIDE_RECOVERY: Final = 13
+_ERASURE: Final = "erasure"  # the type of a pool
+_WHY: Final[Mapping[int, str]] = {
+    account_error.POINTS: "",
+    account_error.BESIDE_RECOVERY: ", as there was recovery",
+    account_error.ERASURE_CODED: ", as there are erasure-coded pools",
+}
 OTHER: Final = "other"  # tenants
 OTHER_OSDS: Final = "other OSDs"  # where the account does not name the OSD waited for
 
@@ -240,16 +243,17 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | N
     return "\n".join([*lines, *aligned(cells, right)])
 
 
-def error_points(recovered: Iterable[Sample]) -> Mapping[str, int]:
-    """By how many points each share may be off, by cluster: more if objects were recovered. A
-    cluster is missing where no exporter of the role cluster says it."""
-    objects_by_cluster = defaultdict[str, float](float)
+def error_points(recovered: Iterable[Sample], erasure_coded: Iterable[Sample]) -> Mapping[str, int]:
+    """By how many points each share may be off, by cluster: more if objects were recovered, or
+    there are erasure-coded pools. A cluster is missing where no exporter of the role cluster says
+    it."""
+    errors: dict[str, int] = {}
     for labels, objects in recovered:
-        objects_by_cluster[labels.get("cluster", "")] += objects
-    return {
-        cluster: _ERROR_BESIDE_RECOVERY if objects > 0 else _ERROR_POINTS
-        for cluster, objects in objects_by_cluster.items()
-    }
+        points = account_error.BESIDE_RECOVERY if objects > 0 else account_error.POINTS
+        cluster = labels.get("cluster", "")
+        errors[cluster] = max(points, errors.get(cluster, 0))
+    coded = {labels.get("cluster", "") for labels, _ in erasure_coded}
+    return errors | dict.fromkeys(coded & errors.keys(), account_error.ERASURE_CODED)
 
 
 def error_line(clusters: Iterable[str], errors: Mapping[str, int]) -> str:
@@ -257,12 +261,13 @@ def error_line(clusters: Iterable[str], errors: Mapping[str, int]) -> str:
     names = sorted(set(clusters))
     if any(name not in errors for name in names):
         return (
-            f"Each share is right within {_ERROR_POINTS} points, and beside recovery within"
-            f" {_ERROR_BESIDE_RECOVERY}. No exporter of the role cluster says if there was any."
+            f"Each share is right within {account_error.POINTS} points, beside recovery within"
+            f" {account_error.BESIDE_RECOVERY}, and with erasure-coded pools within"
+            f" {account_error.ERASURE_CODED}. No exporter of the role cluster says if there was"
+            " any."
         )
     points = max(errors[name] for name in names)
-    why = ", as there was recovery" if points == _ERROR_BESIDE_RECOVERY else ""
-    return f"Each share is right within {points} points{why}."
+    return f"Each share is right within {points} points{_WHY[points]}."
 
 
 def _largest(seconds_by_name: Mapping[str, float]) -> str:
@@ -296,7 +301,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     tenants = tenants_of(answers, images)
     worst = roots(waits(answers["account"], answers["replicas"]))
     rows = len(worst) if arguments.all else _ROWS
-    errors = error_points(answers["recovered"])
+    errors = error_points(answers["recovered"], answers["erasure_coded"])
     if arguments.json:
         say_json(_document(worst[:rows], tenants, before, errors))
     else:
@@ -350,7 +355,7 @@ async def _ask(
     else:
         moment = (time.time() if at is None else at) - back if back else at
         async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
-            asked = {**queries(since), **TRAITS, "recovered": recovered_query(since)}
+            asked = {**queries(since), **TRAITS, **error_queries(since)}
             answers = _with_rates(await api.vectors(asked, moment), since)
     if not answers["account"]:
         when = f" {time_span(back)} before" if back else ""
@@ -362,22 +367,28 @@ async def _ask(
     return answers
 
 
-def recovered_query(since: float) -> str:
-    """Objects that were recovered, by cluster."""
+def error_queries(since: float) -> Mapping[str, str]:
+    """What the error of shares depends on: objects that were recovered, and erasure-coded pools."""
     grown = f"increase({RecoverySeries.POOL_OBJECTS}[{duration(since)}])"
-    return f"sum by (cluster) (max by (cluster, pool_id, pool) ({grown}))"
+    erasure_coded = f'{ClusterSeries.POOL_INFO}{{type="{_ERASURE}"}}'
+    return {
+        "recovered": f"sum by (cluster) (max by (cluster, pool_id, pool) ({grown}))",
+        "erasure_coded": f"count by (cluster) ({erasure_coded})",
+    }
 
 
 def _in_archive(folder: Path, since: float, at: float | None, back: float) -> Answers:
     families = (*TENANT_FAMILIES, DisksSeries.INFO, RecoverySeries.POOL_OBJECTS)
     past = Past(folder, families, since, at, back)
+    answered = answers_of(past)
     # An archive does not say on which host an OSD is.
     answers = {
-        **answers_of(past),
+        **answered,
         "disks": past.known(DisksSeries.INFO),
         "hosts": (),
         "pgs": (),
         "recovered": past.grown(RecoverySeries.POOL_OBJECTS),
+        "erasure_coded": [pool for pool in answered["pools"] if pool[0].get("type") == _ERASURE],
     }
     return _with_rates(answers, past.seconds)
 

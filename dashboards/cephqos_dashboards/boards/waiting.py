@@ -1,6 +1,6 @@
 """Waiting: where a client's millisecond goes, and who waits for whom?"""
 
-from cephqos_base import dashboards
+from cephqos_base import account_error, dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, graph, lines, rows, stacks
@@ -14,8 +14,10 @@ _MILLISECOND = (
     lines(
         waiting.NOW,
         title="Where a client's millisecond goes",
-        reads="""Mean latency of the client operations of all OSDs that are chosen above, by
-            where it is spent. queue: the class that is served instead.""",
+        reads=f"""Mean latency of the client operations of all OSDs that are chosen above, by
+            where it is spent. queue: the class that is served instead. Each share is right within
+            {account_error.POINTS} points, beside recovery within {account_error.BESIDE_RECOVERY},
+            with erasure-coded pools within {account_error.ERASURE_CODED}.""",
         blind="the way between client and OSD, and operations that are not completed.",
         empty=_EMPTY,
         width=14,

@@ -29,9 +29,10 @@ def pool_family(pools: Mapping[int, Pool], labels: Labels) -> Family:
     """Names and numbers of pools: series from the OSDs' operations have only the numbers."""
     family = gauge(
         "cephqos_cluster_pool_info",
-        "Always 1. Number, name and application of a pool (rbd, cephfs, rgw).",
+        "Always 1. Number, name, application (rbd, cephfs, rgw) and type (replicated, erasure) of "
+        "a pool.",
     )
     for pool in pools.values():
         about = ("pool_id", str(pool.id), "pool", pool.name, "application", pool.application)
-        family.add(labels.of(*about), 1)
+        family.add(labels.of(*about, "type", pool.type), 1)
     return family

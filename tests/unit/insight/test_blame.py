@@ -20,7 +20,7 @@ from cephqos_insight.blame import (
     add_options,
     before_of,
     edges,
-    recovered_query,
+    error_queries,
     roots,
     table,
     tenants_of,
@@ -174,11 +174,10 @@ async def prometheus(request: web.Request) -> web.Response:
     found = {**ANSWERS, **(BEFORE if then else {})}
     for name, rates in (("counted", "account"), ("counted_for_others", "replicas")):
         found = {**found, name: [(labels, rate * 300) for labels, rate in found[rates]]}
-    name = {
-        text: name
-        for name, text in {**queries(300), **TRAITS, "recovered": recovered_query(300)}.items()
-    }[query]
-    samples = found.get(name, ()) if name in (*TRAITS, "recovered") else found[name]
+    name = {text: name for name, text in {**queries(300), **TRAITS, **error_queries(300)}.items()}[
+        query
+    ]
+    samples = found.get(name, ()) if name in (*TRAITS, *error_queries(300)) else found[name]
     result = [{"metric": labels, "value": [1.0, str(rate)]} for labels, rate in samples]
     return web.json_response({"status": "success", "data": {"result": result}})
 
@@ -193,13 +192,15 @@ async def test_the_command_asks_prometheus_once_for_each_account(
     assert first["waits_for"] == "osd.1 store_device" and first["root"] and first["low"] is None
 
 
-async def test_the_error_of_shares_is_that_beside_recovery_if_objects_were_recovered(
+async def test_the_error_of_shares_is_larger_beside_recovery_and_with_erasure_coded_pools(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
-    for objects in (None, 0.0, 5.0):
-        recovered = [] if objects is None else [({"cluster": "c"}, objects)]
-        monkeypatch.setitem(ANSWERS, "recovered", recovered)
+    for objects, coded in ((None, 2.0), (0.0, None), (5.0, None), (5.0, 2.0)):
+        for name, value in (("recovered", objects), ("erasure_coded", coded)):
+            monkeypatch.setitem(
+                ANSWERS, name, [({"cluster": "c"}, value)] if value is not None else []
+            )
         assert await run(prometheus, "--json") == 0
         roots_only = [edge for edge in json.loads(capsys.readouterr().out) if edge["root"]]
         assert await run(prometheus) == 0
@@ -208,11 +209,12 @@ async def test_the_error_of_shares_is_that_beside_recovery_if_objects_were_recov
     assert said == [
         (
             None,
-            "Each share is right within 3 points, and beside recovery within 13. No exporter of the"
-            " role cluster says if there was any.",
+            "Each share is right within 3 points, beside recovery within 13, and with erasure-coded"
+            " pools within 14. No exporter of the role cluster says if there was any.",
         ),
         (3, "Each share is right within 3 points."),
         (13, "Each share is right within 13 points, as there was recovery."),
+        (14, "Each share is right within 14 points, as there are erasure-coded pools."),
     ]
 
 
