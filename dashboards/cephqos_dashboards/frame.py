@@ -18,6 +18,7 @@ from cephqos_dashboards.queries import common
 TAG: Final = "cephqos"
 # Of Ceph's own dashboards. Each of them has a list of all dashboards, so it leads to ours, too.
 CEPHS_TAG: Final = "ceph-mixin"
+_MOST_SENT: Final = 500  # annotations in the time that is shown
 # Links to the dashboard of an OSD, with cluster, data source and time range: for a click on a
 # series, on the tile that names a culprit, and on a row of a table.
 _OSD_LINK: Final = (
@@ -87,6 +88,24 @@ class Annotation(Builder[models.AnnotationQuery]):
         return made
 
 
+@dataclass(frozen=True)
+class SentAnnotation(Builder[models.AnnotationQuery]):
+    """What `cephqos run` and `cephqos trial` send to Grafana itself (--grafana)."""
+
+    tags: Sequence[str]
+
+    def build(self) -> models.AnnotationQuery:
+        return models.AnnotationQuery(
+            name="Runs and trials",
+            datasource=models.DataSourceRef(type_val="grafana", uid="-- Grafana --"),
+            enable=True,
+            icon_color=theme.QUIET,
+            target=models.AnnotationTarget(
+                limit=_MOST_SENT, match_any=False, tags=[*self.tags], type_val="tags"
+            ),
+        )
+
+
 def render(board: Board) -> models.Dashboard:
     """The dashboard as Grafana's schema has it."""
     made = dashboard.Dashboard(board.title).uid(board.uid).description(board.about)
@@ -103,7 +122,7 @@ def render(board: Board) -> models.Dashboard:
         )
     for variable in (*_variables(board), *board.variables):
         made.with_variable(variable)
-    for annotation in board.annotations:
+    for annotation in (*board.annotations, *_sent(board)):
         made.annotation(annotation)
     for row in board.rows:
         heading = dashboard.Row(row.title)
@@ -145,6 +164,10 @@ def _variables(board: Board) -> list[Builder[models.VariableModel]]:
         query_variable("cluster", common.CLUSTERS, label="Cluster"),
         detail.hide(models.VariableHide.HIDE_VARIABLE),
     ]
+
+
+def _sent(board: Board) -> list[SentAnnotation]:
+    return [SentAnnotation((TAG, "$cluster"))] if board.of_a_cluster else []
 
 
 def query_variable(

@@ -31,7 +31,7 @@ def of_sites(text: str, labels: Sequence[str]) -> str:
 
 def queries_of(board: Any) -> Iterator[Any]:
     """What asks Prometheus: targets of panels, also of those in rows, and annotations."""
-    yield from board["annotations"].get("list", ())
+    yield from (it for it in board["annotations"].get("list", ()) if "expr" in it)
     for panel in board["panels"]:
         for one in (panel, *panel.get("panels", ())):
             yield from (it for it in one.get("targets", ()) if "prometheus" in str(it))

@@ -109,13 +109,20 @@ class Progress:
     def step(self, title: str) -> Iterator[Say]:
         """Show `title` while the block runs, then how long it took."""
         start = time.monotonic()
+        if not self._terminal:
+            self.note(f"{title} …")
+        with self.line(title) as say_on_line:
+            yield say_on_line
+        self.done(title, time.monotonic() - start)
+
+    @contextmanager
+    def line(self, title: str) -> Iterator[Say]:
+        """One live line while the block runs, and nothing where there is no terminal."""
         if self._terminal:
             with self._on_one_line(self._terminal, title) as say_on_line:
                 yield say_on_line
         else:
-            self.note(f"{title} …")
             yield lambda text: None
-        self.done(title, time.monotonic() - start)
 
     @contextmanager
     def _on_one_line(self, console: "Console", title: str) -> Iterator[Say]:
@@ -200,6 +207,8 @@ class Silent(Progress):
     @contextmanager
     def step(self, title: str) -> Iterator[Say]:
         yield lambda text: None
+
+    line = step
 
     @contextmanager
     def follow(self, title: str, first: Frame) -> Iterator[Show]:

@@ -6,7 +6,7 @@ from grafana_foundation_sdk.models.dashboard import VariableHide
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Annotation, Board, BoardRow
+from cephqos_dashboards.frame import TAG, Annotation, Board, BoardRow, SentAnnotation
 from cephqos_dashboards.panels import bars, figure, lines, log_lines, overlaid, states, wide
 from cephqos_dashboards.queries import run
 from cephqos_dashboards.theme import Unit
@@ -233,7 +233,11 @@ BOARD = Board(
     ),
     logs=True,
     variables=_variables(),
-    annotations=(Annotation("Phases", run.PHASE, "{{phase}}", theme.QUIET, step="5s"),),
+    annotations=(
+        Annotation("Phases", run.PHASE, "{{phase}}", theme.QUIET, step="5s"),
+        # Phases are there already.
+        SentAnnotation((TAG, "trial_block_started")),
+    ),
     since="now-30m",
     of_a_cluster=False,
 )

@@ -13,7 +13,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import Address
 from cephqos_base.terminal import say
-from cephqos_base.units import parse_seconds, time_span
+from cephqos_base.units import parse_seconds
 from cephqos_base.urls import check_url
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
@@ -22,6 +22,7 @@ from cephqos_insight.trial import host, plan, report
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.conduct import Trial, Watching, conduct
 from cephqos_insight.trial.guard import Harm
+from cephqos_insight.trial.live import NowLine, live_line
 from cephqos_insight.trial.measure import DECIDING
 from cephqos_insight.trial.plan import Timetable, TriedSetting
 from cephqos_insight.trial.readers import OsdReaders
@@ -190,6 +191,7 @@ async def _conducted(
         archive = JsonLines(folder / "trial.jsonl")
         stack.callback(archive.close)
         notify = await stack.enter_async_context(Notifier(grafana, None, folder.name))
+        notify.cluster = world.fsid
         table = trial.timetable
         archive.write(
             {
@@ -200,6 +202,8 @@ async def _conducted(
             }
         )  # fmt: skip
         progress.note(f"archive: {folder}")
+        now_line = NowLine(trial)
+        say_now = stack.enter_context(progress.line("trial"))
 
         def heard(event: str, details: Mapping[str, Any]) -> None:
             archive.write({"event": event, "at": time.time(), **details})
@@ -207,6 +211,8 @@ async def _conducted(
                 notify(f"trial_{event}", **{k: v for k, v in details.items() if k != "figures"})
             if line := live_line(trial, event, details):
                 progress.note(line)
+            if line := now_line.after(event, details):
+                say_now(line)
 
         if not arguments.prometheus:
             progress.note("no alert ends this trial, as --prometheus names none")
@@ -223,32 +229,6 @@ async def _conducted(
         except asyncio.CancelledError:  # what was measured is reported all the same
             trial.ended = "it was interrupted"
         archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
-
-
-def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
-    """What the terminal shows of an event."""
-    table = trial.timetable
-    if event == "block_ended":
-        figures = details["figures"]
-        shown = ""
-        if trial.by in figures:
-            shown = f"{trial.by} {report.with_unit(trial.by, figures[trial.by])}"
-        number, most = details["round"], table.most_rounds
-        place = f"round {number} of {most}" if number else "for the guard rails"
-        return f"{place}, {details['arm']}: {details['lost'] or shown}"
-    if event == "restart":
-        return f"OSDs are restarted for: {details['arm']}"
-    if event == "look":
-        left = table.seconds(table.most_rounds) - table.seconds(trial.rounds)
-        parts = [
-            f"{name}: {trial.by} {report.percent(change)}"
-            for name in table.candidates
-            if (change := trial.change(name, trial.by))
-        ]
-        known = "; ".join(parts) or "too few rounds for an estimate"
-        more = f", {time_span(left)} left at most" if left else ""
-        return f"  after {trial.rounds} rounds{more}: {known}"
-    return ""
 
 
 @asynccontextmanager

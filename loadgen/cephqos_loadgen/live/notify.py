@@ -34,9 +34,11 @@ def with_token(grafana: Address) -> Address:
     return grafana.with_token(os.environ.get(TOKEN_VARIABLE, ""))
 
 
-def annotation(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
-    """The body for Grafana's POST /api/annotations; times in milliseconds."""
-    tags = ["cephqos", event, *(str(details[key]) for key in details if key in ("run", "phase"))]
+def annotation(event: str, details: dict[str, Any], now: float, cluster: str) -> dict[str, Any]:
+    """The body for Grafana's POST /api/annotations; times in milliseconds. Dashboards show those
+    that have the tags `cephqos` and the cluster."""
+    named = (str(details[key]) for key in details if key in ("run", "phase"))
+    tags = ["cephqos", cluster, event, *named]
     return {"time": round(now * 1000), "tags": tags, "text": f"{event} {_logfmt(details)}".strip()}
 
 
@@ -110,14 +112,15 @@ class Notifier:
         self.cluster = "unknown"
         self._targets: list[_Target] = []
         if grafana:
-            self._targets.append(_Target(with_token(grafana).below(ANNOTATIONS), annotation))
+            address = with_token(grafana).below(ANNOTATIONS)
+            self._targets.append(_Target(address, self._body(annotation)))
         if loki:
-            self._targets.append(_Target(loki.below(PUSH), self._push))
+            self._targets.append(_Target(loki.below(PUSH), self._body(push)))
         self._run = run
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _push(self, event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
-        return push(event, details, now, self.cluster)
+    def _body(self, made: Callable[[str, dict[str, Any], float, str], dict[str, Any]]) -> Body:
+        return lambda event, details, now: made(event, details, now, self.cluster)
 
     def __call__(self, event: str, **details: Any) -> None:
         for target in self._targets:

@@ -29,6 +29,7 @@ from cephqos_base.recorded import PerClass
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import cli
 from cephqos_dashboards.build import BOARDS
+from cephqos_loadgen.live.notify import annotation
 
 from ..alerts.test_rule_series import Shown, shown  # noqa: F401 - a fixture
 
@@ -284,6 +285,19 @@ def test_variables_and_annotations_read_known_series(
         names = [name for name, _ in _read(expr)]
         assert names, where
         assert set(names) <= set(known), where
+
+
+def test_dashboards_ask_grafana_for_what_runs_and_trials_send() -> None:
+    """By tags that each event of a trial has; the exporters' board has none of a cluster."""
+    sent = {*annotation("trial_block_started", {"run": "t1"}, 1.5, "$cluster")["tags"]}
+    asked = {
+        uid: {*each["target"]["tags"]}
+        for uid, board in boards().items()
+        for each in board["annotations"].get("list") or ()
+        if each["datasource"]["type"] == "grafana"
+    }
+    assert asked.keys() == {*UIDS} - {"cephqos-exporter"}
+    assert all(tags <= sent for tags in asked.values())
 
 
 # The two others read one run, and figures of exporters.

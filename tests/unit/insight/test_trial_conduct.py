@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +10,8 @@ import pytest
 from tests.trial.simulated import Load, SimulatedWorld, run
 
 from cephqos_insight.trial import report
-from cephqos_insight.trial.cli import live_line
 from cephqos_insight.trial.guard import Harm
+from cephqos_insight.trial.live import NowLine, live_line
 from cephqos_insight.trial.plan import REFERENCE, parse_candidate
 
 HARM = Harm(1.5, 20.0)
@@ -298,6 +299,19 @@ def test_what_recovers_per_second_may_decide() -> None:
     shown = [live_line(trial, *it) for it in heard if it[0] == "block_ended"]
     assert "round 1 of 12, slots=2: recovery/s 50" in shown
     assert "round 1 of 12, as it is: recovery/s 100" in shown
+
+
+def test_a_terminal_shows_the_block_that_goes_on_and_how_long_all_may_take() -> None:
+    trial, heard = run(SimulatedWorld({"slots=2": 1.0}, 1, QUIET))
+    now = NowLine(trial)
+    shown = [line for it in heard if (line := now.after(*it))]
+    assert shown[0] == "for the guard rails, as it is"
+    assert any(
+        re.fullmatch(
+            r"round 1 of 12, slots=2: 0 s of 5 min, mean \S+ ms now, 2 h 5 min left at most", line
+        )
+        for line in shown
+    ), shown[:40]
 
 
 def test_too_few_blocks_are_no_answer() -> None:

@@ -75,9 +75,9 @@ def test_progress_is_read_from_status_and_pools() -> None:
 
 def test_annotations_and_log_lines_name_run_and_phase() -> None:
     details = {"run": "r1", "phase": "scrub"}
-    assert annotation("phase_started", details, 1.5) == {
+    assert annotation("phase_started", details, 1.5, "c1") == {
         "time": 1500,
-        "tags": ["cephqos", "phase_started", "r1", "scrub"],
+        "tags": ["cephqos", "c1", "phase_started", "r1", "scrub"],
         "text": "phase_started run=r1 phase=scrub",
     }
     (stream,) = push("phase_started", details, 1.5, "c1")["streams"]
