@@ -22,7 +22,13 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.texts.known import MOSTLY
 from cephqos_base import yamlfile
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPlace
-from cephqos_base.series import AccountSeries, ClusterSeries, DaemonSeries, TenantsSeries
+from cephqos_base.series import (
+    AccountSeries,
+    ClusterSeries,
+    DaemonSeries,
+    DisksSeries,
+    TenantsSeries,
+)
 
 ALERTS = Path("alerts")
 EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
@@ -184,6 +190,26 @@ def test_an_slo_that_burns_without_demand_names_the_osd_that_is_slow(tmp_path: P
     name = "CephQosLatencySloBurn"
     shown = rendered(description_of(name), _LABELS, 0.1, slow, tmp_path, name=name)
     assert "Likely cause: osd.3 on host h is slow (device). Can it wait" in shown
+
+
+@pytest.mark.parametrize(("slow", "said"), [(4, True), (1, False)])
+def test_an_alert_about_several_osds_says_what_all_of_them_share(
+    slow: int, said: bool, tmp_path: Path
+) -> None:
+    """Of 24 OSDs the first four have model X, as has one other; the first eight are on one host."""
+    name, of_alert = "CephQosStoreSlow", {"cluster": "c1", "op": "commit"}
+    found = {
+        f'{PerOsd.FINDING}{{cluster="c1",ceph_daemon="osd.{osd}",op="commit",finding="StoreSlow"}}': "3x9"
+        for osd in range(slow)
+    }
+    for osd in range(24):
+        of_osd = f'cluster="c1",ceph_daemon="osd.{osd}"'
+        model = "X" if osd < 5 else "Y"
+        info = f'{DisksSeries.INFO}{{{of_osd},layer="disk",device="sd{osd}",model="{model}"}}'
+        found |= {info: "1x9", f'{PerOsd.INSTANCE}{{{of_osd},instance="h{osd // 8}:1"}}': "1x9"}
+    shown = rendered(description_of(name), of_alert, slow, found, tmp_path, name=name)
+    assert ("All of them have model X (others that have it: 1)." in shown) == said
+    assert ("All of them have the host h0 (others that have it: 4)." in shown) == said
 
 
 def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, FirstCommand, RecordedSeries, Rule, Subject, Urgency
 from cephqos_alerts.rules.template import show, when
-from cephqos_alerts.rules.text import ON_OSDS, ON_SO_MANY, worst_first, worst_is, worst_of
+from cephqos_alerts.rules.text import (
+    ON_OSDS,
+    ON_SO_MANY,
+    they_share,
+    worst_first,
+    worst_is,
+    worst_of,
+)
 from cephqos_base.recorded import PerOsd
 
 # Seconds for which the alert goes on after the last OSD: load that comes and goes over a day is one
@@ -44,6 +51,7 @@ class OsdFinding:
     within: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     counted: bool = True  # "on 3 of 12 OSDs"; False if no exporter reports these OSDs
+    shared: bool = False  # the text says what all of these OSDs share: a model, a host
     keep: float = KEPT
     duplicates: Sequence[str] = ()
 
@@ -69,7 +77,8 @@ def _alert(finding: OsdFinding) -> Alert:
         # Minute by minute, so that it does not depend on how often rules are evaluated.
         minutes = f"count_over_time({lasting}[@{window}@:@slow_interval@])"
         lasting += f" and {minutes} >= @{window}_minutes@"
-    worst = _worst(finding)
+    osds, known_by = _osds(finding), ("cluster", *finding.by)
+    worst = worst_of(osds, known_by)
     first = finding.first.line.replace(
         _OSD, when(worst, show("(. | first).Labels.ceph_daemon"), "osd.N")
     )
@@ -88,12 +97,15 @@ def _alert(finding: OsdFinding) -> Alert:
         duplicates=finding.duplicates,
         labels=finding.labels,
         summary=f"{finding.summary} {ON_SO_MANY if finding.counted else ON_OSDS}{worst_is(worst)}",
-        description=f"{finding.description} Worst first: {worst_first(worst, finding.figure)}.",
+        description=(
+            f"{finding.description} Worst first: {worst_first(worst, finding.figure)}."
+            f"{they_share(osds, known_by) if finding.shared else ''}"
+        ),
     )
 
 
-def _worst(finding: OsdFinding) -> str:
-    """A query of a template: the OSDs with the largest values."""
+def _osds(finding: OsdFinding) -> str:
+    """The OSDs of the alert, with the SELECTOR of `worst_of`."""
     labels = _fixed_labels(finding).items()
     selector = "".join(f'{label}="{value}",' for label, value in labels)
-    return worst_of(f"{PerOsd.FINDING}{{{selector}SELECTOR}}", ("cluster", *finding.by))
+    return f"{PerOsd.FINDING}{{{selector}SELECTOR}}"

@@ -52,7 +52,7 @@ _ALERT: Final = (
     *_TEXT,
 )
 _FINDING: Final = (
-    *("finding", "expr", "figure", "window", "counted", "keep", "duplicates"),
+    *("finding", "expr", "figure", "window", "counted", "shared", "keep", "duplicates"),
     *_TEXT,
 )
 _NEEDED: Final = ("expr", "urgency", "summary", "description")
@@ -231,6 +231,7 @@ def read_finding(value: Value, names: Texts, shared: Shared) -> OsdFinding:
         within=read.text("within"),
         labels=_labels(keys),
         counted=keys["counted"].boolean() if "counted" in keys else True,
+        shared=keys["shared"].boolean() if "shared" in keys else False,
         keep=keys["keep"].seconds() if "keep" in keys else KEPT,
         duplicates=read.strings("duplicates"),
         summary=read.text("summary"),

@@ -15,6 +15,7 @@ from cephqos_alerts.rules.rule import LABELS_OF_PLACE, Alert, Place
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
 from cephqos_alerts.rules.template import ITSELF, matchers, only_if, query, show, when
 from cephqos_base.recorded import PerCluster, PerOsd
+from cephqos_base.series import DisksSeries
 from cephqos_base.units import duration
 
 
@@ -64,6 +65,43 @@ def worst_first(worst: str, figure: str) -> str:
     one = f"{show('.Labels.ceph_daemon')}{host_of('.Labels.ceph_daemon')}{shown}"
     listed = only_if("$i", ", ") + when("$osd", one)
     return f"{show(f'range $i, $osd := {worst}')}{listed}{show('else')}not known{show('end')}"
+
+
+_OF_INSTANCE: Final = 'the host {{ . | reReplaceAll ":[0-9]+$" "" }}'
+# Series of all OSDs of the alert's cluster, by a label that OSDs may share, and how a text says it.
+_DISKS: Final = DisksSeries.INFO + '{cluster=%[1]q,layer="disk"}'
+_TRAITS: Final = (
+    (_DISKS, "model", "model {{ . }}"),
+    (_DISKS, "firmware", "firmware {{ . }}"),
+    (f"{PerOsd.INSTANCE}{{cluster=%[1]q}}", "instance", _OF_INSTANCE),
+)
+_CHANCE: Final = 0.05
+
+
+def they_share(osds: str, labels: Sequence[str]) -> str:
+    """As rendered: " All of them have model X (others that have it: 0)." Only for two OSDs or
+    more, and if as many that are drawn by lot would hardly all have it. `osds`: as of `worst_of`."""
+    found = f"max by (ceph_daemon) ({osds.replace('SELECTOR', matchers(labels))})"
+    values = [f"$labels.{label}" for label in labels]
+    text = ""
+    for series, label, words in _TRAITS:
+        own = f"max by (ceph_daemon, {label}) ({series})"
+        of_all, of_found = (
+            f"count by ({label}) ({one})" for one in (own, f"{own} and on (ceph_daemon) {found}")
+        )
+        every = f"count(max by (ceph_daemon) ({series}))"
+        number = f"on () group_left () (count({found}) >= 2)"
+        shared = (
+            f"({of_all} - on ({label}) {of_found})"
+            f" and on ({label}) ({of_found} == {number})"
+            f" and on ({label}) (({of_all} / on () group_left () {every}) ^ {number} < {_CHANCE})"
+        )
+        sentence = f" All of them have {words} (others that have it: {show('$one.Value')})."
+        text += (
+            f"{show(f'range $one := {query(shared, *values)}')}"
+            f"{when(f'$one.Labels.{label}', sentence)}{show('end')}"
+        )
+    return text
 
 
 # In alerts on log lines the host is a label. Loki's ruler has no series to ask for it.

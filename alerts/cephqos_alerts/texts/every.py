@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from cephqos_alerts.rules.text import COUNT, ON_SO_MANY, PLURAL_S, worst_first, worst_is, worst_of
+from cephqos_alerts.rules.text import COUNT, ON_SO_MANY, PLURAL_S, they_share, worst_first, worst_is, worst_of
 from cephqos_alerts.texts import blocked, forgotten, health_checks, known, limits, waiting
 from cephqos_alerts.texts.replica_writes import WHAT_CAN_BE_KEPT
 from cephqos_base.recorded import PerClass
@@ -52,10 +52,8 @@ TEXTS: Final[Mapping[str, str]] = {
 
 def texts_of_count(counted: str) -> Mapping[str, str]:
     """The texts of an alert that counts OSDs and classes, those that this expression finds."""
-    worst = worst_of(
-        f"{PerClass.SHORTFALL_OPS}{{SELECTOR}} and on ({OSD_CLASS}) ({counted})",
-        ("cluster", "class"),
-    )
+    osds = f"{PerClass.SHORTFALL_OPS}{{SELECTOR}} and on ({OSD_CLASS}) ({counted})"
+    worst = worst_of(osds, ("cluster", "class"))
     cause = known.of_many(counted)
     return {
         "worst_is": worst_is(worst),
@@ -63,4 +61,5 @@ def texts_of_count(counted: str) -> Mapping[str, str]:
         "cause_of_many": cause.brief,
         "likely_of_many": cause.likely,
         "also_of_many": known.also_of_many(counted),
+        "all_share": they_share(osds, ("cluster", "class")),
     }
