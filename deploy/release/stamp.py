@@ -13,6 +13,10 @@ HOSTING: Final = ".github/hosting.env"
 _IMAGES: Final = ("exporter", "collector", "loki")  # those that are published
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 _REGISTRY: Final = re.compile(r"[a-z0-9][a-z0-9.:/-]*")
+# What pages say only as long as there is no release.
+_UNTIL_PUBLISHED: Final = re.compile(
+    r"^<!-- until published -->\n.*?^<!-- published -->\n+", re.DOTALL | re.MULTILINE
+)
 
 _URLS: Final = """
 [project.urls]
@@ -98,6 +102,7 @@ def stamp(folder: Path, to: Hosting, version: str) -> None:
         )
         text = text.replace("ghcr.io/OWNER", f"{to.registry}/{to.owner}")
         text = text.replace("OWNER.github.io", f"{to.owner}.github.io")
+        text = _UNTIL_PUBLISHED.sub("", text)
         path.write_text(text, encoding="utf-8")
 
 

@@ -238,8 +238,18 @@ def test_pages_and_metadata_of_a_release_name_its_owner(stamped: Path) -> None:
         if re.search(r"ghcr\.io/OWNER|OWNER\.github\.io|cephqos-\w+:VERSION", path.read_text())
     ]
     assert left == []
+    pages = [path.read_text() for path in (stamped / "docs/install").glob("*.md")]
+    assert not any("ublished" in page for page in (*pages, (stamped / "README.md").read_text()))
     urls = tomllib.loads((stamped / "pyproject.toml").read_text())["project"]["urls"]
     assert urls["Homepage"] == "https://github.com/example/cephqos"
+
+
+def test_the_archive_for_compose_has_all_that_its_files_mount(everything: ModuleType) -> None:
+    packed = everything._ARCHIVES["deploy"].values()
+    for file in (ROOT / "deploy/compose").glob("*.yml"):
+        for mounted in re.findall(r"(?:\.\./)+\w[\w./-]*(?=:|\}|,)", file.read_text()):
+            path = os.path.relpath(file.parent / mounted, ROOT)
+            assert any(path == it or path.startswith(f"{it}/") for it in packed), path
 
 
 def test_an_owner_that_no_registry_takes_is_refused() -> None:
