@@ -24,6 +24,7 @@ _TO_RECOVER: Final = {
         ("noout", "its data has fewer copies. OSDs that are down now: 1."),
         ("norebalance", "stay as they are. Copies that wait for it now: 40."),
         ("nodeep-scrub", "Bad copies are not found. Take it back"),
+        ("osd_mclock_scheduler_client_res", "less reserved than with any built-in profile."),
         ("osd_max_backfills", "may take from clients whenever they run."),
     ],
 )

@@ -51,6 +51,9 @@ def _slots(most: int) -> Series:
     return flat("cephqos_recovery_slots_max", f"{most}x400", **_OSD, side="local")
 
 
+_CUSTOM: Final = flat(
+    "cephqos_qos_scheduler_info", "1x400", **_OSD, in_force="mclock_scheduler", profile="custom"
+)
 _NOOUT: Final = {**_FORGOTTEN, "setting": "noout"}
 FORGOTTEN: Final = [
     _forgotten(
@@ -73,6 +76,23 @@ FORGOTTEN: Final = [
         _reserved(0.3, 0.7),
         silent(239),
         firing(243, {**_FORGOTTEN, "setting": "osd_mclock_profile"}),
+    ),
+    _forgotten(
+        "a custom profile with little for clients",
+        merged(_reserved(0.2, 0.1), _CUSTOM),
+        silent(239),
+        firing(243, {**_FORGOTTEN, "setting": "osd_mclock_scheduler_client_res"}),
+    ),
+    _forgotten(
+        "a custom profile with nothing for clients",
+        _CUSTOM,
+        silent(239),
+        firing(243, {**_FORGOTTEN, "setting": "osd_mclock_scheduler_client_res"}),
+    ),
+    _forgotten(
+        "a custom profile with enough for clients",
+        merged(_reserved(0.3, 0.3), _CUSTOM),
+        silent(390),
     ),
     _forgotten(
         "noout of a host, until it is cleared",

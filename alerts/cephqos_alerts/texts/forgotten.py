@@ -46,6 +46,9 @@ _COSTS: Final[Mapping[str, str]] = {
     "pausewr": "Clients cannot write.",
     "OSD_FLAGS": "Some OSDs have a flag, such as noout: if one fails, it is not replaced.",
     "osd_mclock_profile": f"Recovery has more reserved than clients.{_OFTEN}",
+    "osd_mclock_scheduler_client_res": (
+        f"Clients have less reserved than with any built-in profile.{_OFTEN}"
+    ),
     "osd_max_backfills": f"OSDs recover more placement groups at once than usual.{_OFTEN}",
 }
 WHAT_IT_COSTS: Final = "".join(
