@@ -259,6 +259,25 @@ def test_series_of_a_node_go_on_when_its_pod_is_replaced() -> None:
     assert {"action": "labeldrop", "regex": "pod|container|endpoint"} in relabelings
 
 
+def test_the_label_cluster_may_be_the_namespace_that_rooks_exporter_has() -> None:
+    """On metrics that have it, and on logs."""
+    found = of("everything", "--set", "rook.clusterLabel=namespace,rook.namespace=rook-two")
+    renamed = {
+        "sourceLabels": ["cluster"],
+        "regex": ".+",
+        "targetLabel": "cluster",
+        "replacement": "rook-two",
+    }
+    monitors = [*of_kind(found, "PodMonitor"), *of_kind(found, "ServiceMonitor")]
+    assert len(monitors) == 3
+    for monitor in monitors:
+        [endpoint] = monitor["spec"].get("podMetricsEndpoints") or monitor["spec"]["endpoints"]
+        assert renamed in endpoint["metricRelabelings"]
+    [logs] = [pod for component, pod in pods(found) if component == "logs"]
+    assert {"name": "CEPH_CLUSTER", "value": "rook-two"} in logs["containers"][0]["env"]
+    assert "targetLabel: cluster" not in template(values=SETS["everything"])
+
+
 @pytest.mark.parametrize(
     "runbooks", ["https://w.example.org/runbooks", "https://w.example.org/runbooks/{page}.md"]
 )

@@ -129,5 +129,6 @@ def _recovery(live: Live) -> Iterator[Bar]:
         return
     seconds = recovery.seconds_left
     left = "" if seconds is None else f", {time_span(seconds)} left"
-    text = f"{recovery.left:,} copies to move, {recovery.rate:,.0f}/s{left}"
+    rate = f"{recovery.rate:,.0f}" if recovery.rate >= 10 else f"{recovery.rate:.1f}"
+    text = f"{recovery.left:,} copies to move, {rate}/s{left}"
     yield Bar("recovery", recovery.done / max(1, recovery.done + recovery.left), text)

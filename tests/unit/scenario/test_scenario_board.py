@@ -59,6 +59,13 @@ def test_run_repeat_phases_clients_scrub_and_recovery_have_a_row_each() -> None:
     assert found["recovery"] == Bar("recovery", 0.2, "160 copies to move, 20/s, 8 s left")
 
 
+def test_a_slow_recovery_has_no_rate_of_0() -> None:
+    found = Live(RunPlace("r1", "s"))
+    found.recovering(NOW - 20, 0, 200)
+    found.recovering(NOW, 8, 192)
+    assert rows(found)["recovery"].text == "192 copies to move, 0.4/s, 8 min left"
+
+
 def test_pools_that_are_filled_have_a_row_with_the_time_that_is_left() -> None:
     found = Live(RunPlace("r1", "s"))
     found.will_fill("data", "bytes", "volume.0", 4 << 30)

@@ -252,7 +252,11 @@ scheme: https
 {{- end }}
 {{- end }}
 relabelings: {{ toYaml (concat .relabelings ($monitors.relabelings | default list)) | nindent 2 }}
-{{- with concat (.metricRelabelings | default list) ($monitors.metricRelabelings | default list) }}
+{{- $cluster := list }}
+{{- if eq .root.Values.rook.clusterLabel "namespace" }}
+{{- $cluster = list (dict "sourceLabels" (list "cluster") "regex" ".+" "targetLabel" "cluster" "replacement" (include "cephqos.rookNamespace" .root)) }}
+{{- end }}
+{{- with concat (.metricRelabelings | default list) $cluster ($monitors.metricRelabelings | default list) }}
 metricRelabelings: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
