@@ -259,6 +259,24 @@ def test_series_of_a_node_go_on_when_its_pod_is_replaced() -> None:
     assert {"action": "labeldrop", "regex": "pod|container|endpoint"} in relabelings
 
 
+def test_rules_that_were_built_elsewhere_take_the_place_of_the_charts(tmp_path: Path) -> None:
+    """Here with a label for the site, which a chart cannot compute."""
+    settings = RuleSettings(site_labels=("k8s_cluster",))
+    words = []
+    for name, groups in FILES.items():
+        (tmp_path / name).write_text(yaml.safe_dump({"groups": render(groups, settings)["groups"]}))
+        words += ["--set-file", f"rules.files.{name.removesuffix('.yml')}={tmp_path / name}"]
+    found = of_kind(documents(template(*words, values=WITH_ROUTES)), "PrometheusRule")
+    assert len(found) == len(FILES)
+    specs = {one["metadata"]["name"].removeprefix("qos-"): one["spec"] for one in found}
+    for name, groups in FILES.items():
+        assert but_for_texts(specs[name.removesuffix(".yml")]) == but_for_texts(
+            render(groups, settings)
+        )
+    (tmp_path / "osds.yml").write_text("no rules\n")
+    assert "rules.files.osds: expected groups of rules" in refusal(*words)
+
+
 def test_the_label_cluster_may_be_the_namespace_that_rooks_exporter_has() -> None:
     """On metrics that have it, and on logs."""
     found = of("everything", "--set", "rook.clusterLabel=namespace,rook.namespace=rook-two")
