@@ -11,6 +11,7 @@ from tests.bench import exporter
 from tests.bench.exporter.own_reader import bench_threads
 from tests.bench.exporter.real import bench_lab, bench_real
 from tests.bench.exporter.replayed import bench_growth, bench_sixty, remove_leftovers
+from tests.bench.exporter.start import bench_start
 from tests.bench.exporter.storm import bench_storm
 from tests.bench.exporter.verdicts import Verdicts
 from tests.bench.exporter.writing import bench_exposition
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10, help="then fewer scrapes are enough")
     parser.add_argument("--no-real", action="store_true")
     parser.add_argument("--sockets", nargs="+", type=Path, help="real OSDs' sockets to use")
-    names = ("real", "replayed", "exposition", "threads", "growth", _STORM)
+    names = ("start", "real", "replayed", "exposition", "threads", "growth", _STORM)
     parser.add_argument("--only", choices=names)
     arguments = parser.parse_args()
     repeats, long = (20, 50) if arguments.quick else (60, 1000)
@@ -44,6 +45,7 @@ def main() -> int:
             asyncio.run(bench_lab(verdicts, repeats, until))
 
     parts: dict[str, Callable[[], None]] = {
+        "start": lambda: bench_start(verdicts),
         "real": real,
         "replayed": lambda: bench_sixty(verdicts, repeats, long, begun + limit * 0.65),
         "exposition": lambda: bench_exposition(verdicts),

@@ -201,7 +201,7 @@ def _growth_over_time(
     connection.close()
     rss = process.memory_info().rss
     more = process.num_fds() - descriptors + process.num_threads() - threads
-    verdicts.say("resident memory", rss / 1e6, "MB", most=120)
+    verdicts.say("resident memory", rss / 1e6, "MB", most=85)
     if done < _LEAST_TO_GROW:
         verdicts.not_judged("growth", f"time for {max(0, done)} scrapes only, once caches are full")
     else:
