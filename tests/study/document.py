@@ -181,7 +181,7 @@ def _apart(sides: Sides) -> str:
     if not (side := sides.get(APART.name)):
         return ""
     costs = []
-    for name in APART.policies:
+    for name in filter(side.settings.__contains__, APART.policies):
         during, whole = (
             percent(paired(side.samples(setting, metrics.IOPS), side.alone(name)).ratio)
             for setting in (f"{name}@scrub", name)

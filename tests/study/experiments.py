@@ -139,7 +139,7 @@ APART: Final = Experiment(
     "client-vs-scrub-apart",
     "client-vs-scrub",
     "a control of scrub: reads and writes of a device have a budget each",
-    ("wpq", "high_client_ops"),
+    ("wpq", "high_client_ops", "balanced"),
     6,
     {**_SCRUB, "one_budget": "false"},
     {"experiment": "scrub"},

@@ -468,14 +468,10 @@ TRENDS: Final = (
         *_APART,
         same_as=_B_CLIENTS,
     ),
-    *(
-        Trend(
-            SCRUB,
-            f"{profile} leaves clients more than WPQ.",
-            more(metrics.IOPS, profile, "wpq"),
-        )
-        for profile in (_BALANCED, _HRO)
+    Trend(
+        SCRUB, "balanced leaves clients more than WPQ.", more(metrics.IOPS, _BALANCED, "wpq"), *_APART
     ),
+    Trend(SCRUB, "high_recovery_ops leaves clients more than WPQ.", more(metrics.IOPS, _HRO, "wpq")),
     *(
         Trend(
             SCRUB,
