@@ -48,7 +48,7 @@ class Board:
     about: str
     rows: Sequence[BoardRow]
     variables: Sequence[Builder[models.VariableModel]] = ()  # besides those that all have
-    annotations: Sequence["Annotation"] = field(default_factory=tuple)
+    annotations: Sequence["Annotation | SentAnnotation"] = field(default_factory=tuple)
     since: str = "now-1h"  # where the time range begins
     of_a_cluster: bool = True  # it has the variables `cluster` and `detail` (queries/common.py)
     logs: bool = False  # it has a variable for Loki

@@ -198,10 +198,8 @@ def test_an_alert_about_several_osds_says_what_all_of_them_share(
 ) -> None:
     """Of 24 OSDs the first four have model X, as has one other; the first eight are on one host."""
     name, of_alert = "CephQosStoreSlow", {"cluster": "c1", "op": "commit"}
-    found = {
-        f'{PerOsd.FINDING}{{cluster="c1",ceph_daemon="osd.{osd}",op="commit",finding="StoreSlow"}}': "3x9"
-        for osd in range(slow)
-    }
+    told = 'cluster="c1",op="commit",finding="StoreSlow"'
+    found = {f'{PerOsd.FINDING}{{{told},ceph_daemon="osd.{osd}"}}': "3x9" for osd in range(slow)}
     for osd in range(24):
         of_osd = f'cluster="c1",ceph_daemon="osd.{osd}"'
         model = "X" if osd < 5 else "Y"

@@ -469,9 +469,14 @@ TRENDS: Final = (
         same_as=_B_CLIENTS,
     ),
     Trend(
-        SCRUB, "balanced leaves clients more than WPQ.", more(metrics.IOPS, _BALANCED, "wpq"), *_APART
+        SCRUB,
+        "balanced leaves clients more than WPQ.",
+        more(metrics.IOPS, _BALANCED, "wpq"),
+        *_APART,
     ),
-    Trend(SCRUB, "high_recovery_ops leaves clients more than WPQ.", more(metrics.IOPS, _HRO, "wpq")),
+    Trend(
+        SCRUB, "high_recovery_ops leaves clients more than WPQ.", more(metrics.IOPS, _HRO, "wpq")
+    ),
     *(
         Trend(
             SCRUB,

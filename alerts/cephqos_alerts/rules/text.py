@@ -79,8 +79,8 @@ _CHANCE: Final = 0.05
 
 
 def they_share(osds: str, labels: Sequence[str]) -> str:
-    """As rendered: " All of them have model X (others that have it: 0)." Only for two OSDs or
-    more, and if as many that are drawn by lot would hardly all have it. `osds`: as of `worst_of`."""
+    """As rendered: " All of them have model X (others that have it: 0)." Of two OSDs or more, if as
+    many that are drawn by lot would hardly all have it. `osds`: the expression of `worst_of`."""
     found = f"max by (ceph_daemon) ({osds.replace('SELECTOR', matchers(labels))})"
     values = [f"$labels.{label}" for label in labels]
     text = ""

@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from cephqos_alerts.rules.text import COUNT, ON_SO_MANY, PLURAL_S, they_share, worst_first, worst_is, worst_of
+from cephqos_alerts.rules.text import (
+    COUNT,
+    ON_SO_MANY,
+    PLURAL_S,
+    they_share,
+    worst_first,
+    worst_is,
+    worst_of,
+)
 from cephqos_alerts.texts import blocked, forgotten, health_checks, known, limits, waiting
 from cephqos_alerts.texts.replica_writes import WHAT_CAN_BE_KEPT
 from cephqos_base.recorded import PerClass

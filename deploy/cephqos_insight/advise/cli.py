@@ -16,7 +16,7 @@ from cephqos_insight.advise.from_prometheus import gather
 from cephqos_insight.past import Past, add_past, stretch
 from cephqos_insight.prometheus_access import prometheus_of
 from cephqos_loadgen.advise import text
-from cephqos_loadgen.advise.candidates import candidates, trial
+from cephqos_loadgen.advise.candidates import ProposedTrial, candidates, trial
 from cephqos_loadgen.advise.facts import Facts, checked
 from cephqos_loadgen.advise.goals import HELP, answer, met_how, parse_goal, trial_for
 from cephqos_loadgen.advise.outcome import outcome
@@ -57,7 +57,8 @@ async def _run(arguments: argparse.Namespace) -> int:
             clusters = await gather(api, since, say_progress)
     facts = checked(clusters, arguments.cluster)
     if not goals:
-        outcomes, proposed = [outcome(one, facts) for one in candidates(facts)], trial(facts)
+        outcomes = [outcome(one, facts) for one in candidates(facts)]
+        proposed: ProposedTrial | None = trial(facts)
         if arguments.json:
             say_json(text.document(facts, outcomes, None, proposed), indent=2)
         else:
