@@ -85,6 +85,7 @@ _WORDS: Final = """
     strategy: other pinned shared unpinned
     submitter: Dev(0x80)
     throttle: bluestore bluestore_deferred osd_client_bytes osd_client_messages seastore
+    type: erasure replicated
     what: event unit value
     window: 1m 5m 15m
     write: deferred direct
