@@ -51,9 +51,12 @@ def _slots(most: int) -> Series:
     return flat("cephqos_recovery_slots_max", f"{most}x400", **_OSD, side="local")
 
 
-_CUSTOM: Final = flat(
-    "cephqos_qos_scheduler_info", "1x400", **_OSD, in_force="mclock_scheduler", profile="custom"
-)
+def _custom(reservations: str) -> Series:
+    info = {"in_force": "mclock_scheduler", "profile": "custom", "reservations": reservations}
+    return flat("cephqos_qos_scheduler_info", "1x400", **_OSD, **info)
+
+
+_CUSTOM: Final = _custom("config")
 _NOOUT: Final = {**_FORGOTTEN, "setting": "noout"}
 FORGOTTEN: Final = [
     _forgotten(
@@ -92,6 +95,11 @@ FORGOTTEN: Final = [
     _forgotten(
         "a custom profile with enough for clients",
         merged(_reserved(0.3, 0.3), _CUSTOM),
+        silent(390),
+    ),
+    _forgotten(
+        "a custom profile of mClock before 18.2, of which no reservation is known",
+        _custom("none"),
         silent(390),
     ),
     _forgotten(

@@ -36,16 +36,14 @@ class NowLine:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._block: Mapping[str, Any] = {}  # that goes on
-        self._began = 0.0
-        self._trial_began = 0.0
+        self._trial_began = self._began = time.monotonic()
 
     def after(self, event: str, details: Mapping[str, Any]) -> str:
         """Empty: the line stays as it is."""
         if event == "block_started":
             self._block, self._began = details, time.monotonic()
-            self._trial_began = self._trial_began or self._began
             return _place(self._trial, details)
-        if event != "look_at" or not self._block:
+        if event != "look_at":
             return ""
         now, table = time.monotonic(), self._trial.timetable
         left = max(0.0, table.seconds(table.most_rounds) - (now - self._trial_began))
