@@ -6,18 +6,22 @@
 
 `watch` writes a file of JSON lines for each lab: its placement groups, every two seconds. `judge`
 takes them in as the exporter does, every five seconds, at a quarter, a half and three quarters of
-the time in which something was scrubbed. What is said of the groups that are scrubbed then is laid
-beside how long it took until the last of them was done.
+the time in which something was scrubbed. What is said of the groups that are scrubbed then, and of
+all that have still to be, is laid beside how long it took. The exporter's factors are from the
+first labs: each of their rounds is judged by factors from the others. Later ones are judged by what
+the exporter has.
 """
 
 import asyncio
 import contextlib
 import csv
 import json
+import math
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +29,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_exporter.cluster import replies
 from cephqos_exporter.cluster.rates import time_left
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
+from cephqos_exporter.cluster.time_left import DUE_SCRUBS, RUNNING_SCRUBS, Factors
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.state import lab_names, load_living
@@ -35,7 +40,10 @@ _EXPORTER_EVERY: Final = 5.0
 _SHORTEST: Final = 12.0  # seconds
 _PAUSE: Final = 3  # looks in which nothing is scrubbed end a round
 _WAYS: Final = (0.25, 0.5, 0.75)
-_HEAD: Final = ("lab", "began", "took", "recovery", "way", "said", "true")
+_HEAD: Final = ("lab", "began", "took", "recovery", "of", "way", "said", "true")
+_FIRST: Final = ("run-1f9463", "run-20fb04", "run-3fa85b", "run-981c63", "run-99e378", "run-dd33ae")
+_FACTORS: Final = {"running": RUNNING_SCRUBS, "due": DUE_SCRUBS}
+_COVERED: Final = 0.9
 _KEPT: Final = (
     *("pgid", "state", "acting_primary", "last_scrub_stamp", "last_deep_scrub_stamp"),
     *("last_change", "objects_scrubbed", "last_scrub_duration", "scrub_duration"),
@@ -96,6 +104,7 @@ def rows_of(file: Path) -> Iterator[Sequence[Any]]:
             not group.states.isdisjoint(replies.MOVING_STATES) for _, pgs in looks for group in pgs
         )
         of_round = (file.stem, f"{began:.0f}", f"{took:.0f}", int(recovery))
+        stamps = {group.pgid: group.deep_scrubbed for group in looks[0][1]}
         progress, ways, asked = ScrubProgress(), list(_WAYS), 0.0
         for number, (now, groups) in enumerate(looks):
             if now - asked < _EXPORTER_EVERY:
@@ -106,21 +115,30 @@ def rows_of(file: Path) -> Iterator[Sequence[Any]]:
             progress.tick(now, {group.pool for group in groups})
             while ways and now >= began + ways[0] * took:
                 way = ways.pop(0)
-                if running:
-                    true = _ends(looks[number:], {group.pgid for group in running}) - now
-                    yield (*of_round, way, f"{_said(progress, running) or 0:.1f}", f"{true:.1f}")
+                if not running:
+                    continue
+                due = [group for group in groups if group.deep_scrubbed == stamps.get(group.pgid)]
+                ends = {
+                    "running": _ends(looks[number:], {group.pgid for group in running}),
+                    "due": looks[-1][0],
+                }
+                for of, listed in (("running", running), ("due", due)):
+                    said = _said(progress, running, listed) or 0
+                    yield (*of_round, of, way, f"{said:.1f}", f"{ends[of] - now:.1f}")
 
 
-def _said(progress: ScrubProgress, running: Sequence[replies.PgStat]) -> float | None:
-    """As the exporter says it of the pool that most of these groups are of."""
-    pools = [group.pool for group in running]
+def _said(
+    progress: ScrubProgress, running: Sequence[replies.PgStat], listed: Iterable[replies.PgStat]
+) -> float | None:
+    """As the exporter says it of the pool that most of those under way are of."""
+    pools, under_way = [group.pool for group in running], {group.pgid for group in running}
     pool = max(set(pools), key=pools.count)
     left = sum(
-        max(0, group.objects - progress.objects_done(group))
-        for group in running
+        max(0, group.objects - (progress.objects_done(group) if group.pgid in under_way else 0))
+        for group in listed
         if group.pool == pool
     )
-    return time_left(left, progress.rates.since_begun((pool, "deep")))
+    return time_left(left, progress.pace.since_begun((pool, "deep")))
 
 
 def _ends(looks: Sequence[Look], pgids: set[str]) -> float:
@@ -131,23 +149,86 @@ def _ends(looks: Sequence[Look], pgids: set[str]) -> float:
     )
 
 
-def main() -> None:
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What was said at a moment of a round, and what was true."""
+
+    round: str
+    later: bool
+    of: str
+    recovery: bool
+    way: float
+    said: float
+    true: float
+
+    @property
+    def factor(self) -> float:
+        """On a logarithm: by how much longer it took."""
+        return math.log(self.true / self.said)
+
+
+def moments() -> Sequence[Moment]:
     with RESULTS.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    print("| beside | way | scrubs | said | half as long or less | twice or more | median error |")
-    for recovery in ("0", "1"):
-        for way in _WAYS:
-            of_way = [it for it in rows if it["recovery"] == recovery and float(it["way"]) == way]
-            ratios = [float(it["true"]) / float(it["said"]) for it in of_way if float(it["said"])]
-            if not ratios:
-                continue
-            beside = "clients and recovery" if recovery == "1" else "clients"
-            short, long = sum(it <= 0.5 for it in ratios), sum(it >= 2 for it in ratios)
-            error = statistics.median(abs(1 / it - 1) for it in ratios)
-            print(
-                f"| {beside} | {way:.0%} | {len(of_way)} | {len(ratios)} | {short} | {long} |"
-                f" {error:.0%} |"
+        return [
+            Moment(
+                row["lab"] + row["began"],
+                row["lab"] not in _FIRST,
+                row["of"],
+                row["recovery"] == "1",
+                float(row["way"]),
+                float(row["said"]),
+                float(row["true"]),
             )
+            for row in csv.DictReader(file)
+            if float(row["said"])
+        ]
+
+
+def factors(known: Sequence[Moment]) -> Factors:
+    """The likely factor is the median; the others are as far from it as 90 % of these moments, and
+    one more, are at most."""
+    likely = statistics.median(moment.factor for moment in known)
+    far = sorted(abs(moment.factor - likely) for moment in known)
+    half = far[min(math.ceil(_COVERED * (len(far) + 1)), len(far)) - 1]
+    return Factors(math.exp(likely - half), math.exp(likely), math.exp(likely + half))
+
+
+def main() -> None:
+    every = moments()
+    for of in _FACTORS:
+        first = [it for it in every if it.of == of and not it.later]
+        print(of, *(f"{factor:.2f}" for factor in factors(first)))
+    print("| labs | of | beside | moments | in the 90 % interval | median error | at half |")
+    print("|---|---|---|---|---|---|---|")
+    for later in (False, True):
+        for of in _FACTORS:
+            for recovery in (False, True):
+                row = [
+                    it for it in every if (it.later, it.of, it.recovery) == (later, of, recovery)
+                ]
+                if row:
+                    print(_line(row, [it for it in every if it.of == of and not it.later]))
+
+
+def _line(row: Sequence[Moment], first: Sequence[Moment]) -> str:
+    held, errors, at_half = 0, [], []
+    for moment in row:
+        of_others = [it for it in first if it.round != moment.round]
+        low, likely, high = _FACTORS[moment.of] if moment.later else factors(of_others)
+        held += low * moment.said <= moment.true <= high * moment.said
+        error = abs(likely * moment.said / moment.true - 1)
+        errors.append(error)
+        at_half += [error] if moment.way == 0.5 else []
+    words = (
+        "**later**" if row[0].later else "first",
+        row[0].of,
+        "clients and recovery" if row[0].recovery else "clients",
+        f"{len(row)}",
+        f"{held}",
+        f"{statistics.median(errors):.0%}",
+        f"{statistics.median(at_half):.0%} of {len(at_half)}" if at_half else "–",
+    )
+    return f"| {' | '.join(words)} |"
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ def _running(objects: str, pgs: float = 2) -> Series:
 
 
 _ETA = "cephqos_scrub_pool_backlog_eta_seconds"
+_LIKELY = {"level": "deep", "bound": "likely", **POOL}
+_HIGH = flat(_ETA, 1900000, **_LIKELY | {"bound": "high"})
 _INTERVAL = flat("cephqos_scrub_pool_interval_seconds", 604800, level="deep", **POOL)
 _DEEP = {**POOL, **TICKET, "level": "deep"}
 _OVERDUE = {"state": "overdue", "level": "deep", **POOL}
@@ -54,7 +56,7 @@ SCRUB = [
     case(
         "CephQosDeepScrubCannotKeepUp",
         "deep scrubs that would take longer than their interval",
-        merged(_INTERVAL, flat(_ETA, "700000x120 500000x100", level="deep", **POOL)),
+        merged(_INTERVAL, flat(_ETA, "700000x120 500000x100", **_LIKELY)),
         silent(14),
         firing(16, {**POOL, **TICKET}),
         silent(40),
@@ -62,7 +64,7 @@ SCRUB = [
     case(
         "CephQosDeepScrubCannotKeepUp",
         "deep scrubs that will just be done in time",
-        merged(_INTERVAL, flat(_ETA, 600000, level="deep", **POOL)),
+        merged(_INTERVAL, flat(_ETA, 600000, **_LIKELY), _HIGH),
         silent(16),
         silent(59),
     ),

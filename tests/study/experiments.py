@@ -103,8 +103,8 @@ HDD_WIDE: Final = Experiment(
     "client-vs-recovery-hdd-wide",
     "client-vs-recovery",
     "a control of recovery on HDDs: the study's throttles of 40 MiB",
-    ("wpq_default", "wpq_boosted", "high_client_ops"),
-    8,
+    ("wpq_default", "wpq_boosted", "high_client_ops", "high_recovery_ops"),
+    10,
     {**_RECOVERY, "hdd_objects": _OBJECTS},
     {"media": "hdd_db"},
 )

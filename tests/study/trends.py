@@ -449,6 +449,7 @@ TRENDS: Final = (
         HDD,
         "HDD: WPQ by default and high_recovery_ops recover alike: 5.8 objects/s, 5 (here: 25 %).",
         alike(_RATE, 0.25, "wpq_default", _HRO),
+        *_HDD_WIDE,
     ),
     # B, scrub. With one budget of reads and writes any scrub costs clients throughput: whether a
     # scheduler lets it is seen where each has its own.

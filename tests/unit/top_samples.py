@@ -98,6 +98,10 @@ def _example() -> TopSamples:
             "scrub_pgs": {(FSID, HOSTILE, "deep"): 2.0, (FSID, "rbd", "shallow"): 0.0},
             "scrub_left": {(FSID, HOSTILE, "deep"): 220.0},
             "scrub_rate": {(FSID, HOSTILE, "deep"): 0.0},
+            "scrub_eta": {
+                (FSID, HOSTILE, "deep", bound): seconds
+                for bound, seconds in (("low", 60.0), ("likely", 180.0), ("high", 600.0))
+            },
             "scrub_overdue": {(FSID, "rbd", "deep"): 7.0},
             "run": {("20260101-1", FSID, "recovery", "profile=balanced", "2", "backfill"): 1.0},
             "run_repeats": {("20260101-1", FSID): 12.0},

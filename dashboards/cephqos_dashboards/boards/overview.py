@@ -274,7 +274,8 @@ _BACKGROUND = (
     figure(
         background.SCRUB_ETA,
         title="Due scrubs are done in",
-        reads="At the rate of the last minute, by level.",
+        reads="""The likely time at the rate of the last five minutes, by level. It may take a
+            third of it, or three times it.""",
         blind="pools in which nothing is scrubbed now: they have no rate.",
         empty="not known",
         width=6,

@@ -39,7 +39,8 @@ OVERDUE: Final = PanelQuery(
     "overdue scrubs",
 )
 SCRUB_ETA: Final = PanelQuery(
-    f"max by (level) ({_pools(ScrubSeries.POOL_BACKLOG_ETA_SECONDS, 'pool, level')})", "{{level}}"
+    f"max by (level) ({ScrubSeries.POOL_BACKLOG_ETA_SECONDS}{{{CLUSTER}, bound='likely'}})",
+    "{{level}}",
 )
 UNFOUND: Final = PanelQuery(
     f"sum({_pools(RecoverySeries.POOL_UNFOUND_OBJECTS)})", "unfound objects"

@@ -9,8 +9,8 @@ from typing import Final
 
 from cephqos_base.prometheus import OsdKey, Prometheus, Sample, of_clusters, of_osds, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
-from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
+from cephqos_base.time_left import TimeLeft
 from cephqos_base.units import duration, osd_order
 from cephqos_insight.capacity import from_prometheus
 from cephqos_insight.capacity.estimate import JudgedCapacity, judge
@@ -91,7 +91,7 @@ async def gather(
             seconds=since,
             osds=osds,
             backlog=_backlog(now, name),
-            recovery_end=RecoveryEnd.of(
+            recovery_end=TimeLeft.of(
                 {
                     labels.get("bound", ""): seconds
                     for labels, seconds in now["end"]

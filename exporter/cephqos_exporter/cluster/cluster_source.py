@@ -21,7 +21,7 @@ from cephqos_exporter.cluster.recovery_progress import cluster_families
 from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.cluster.schedule import schedule_families
 from cephqos_exporter.cluster.scrub_progress import done_families, running_families
-from cephqos_exporter.cluster.time_left import bounds
+from cephqos_exporter.cluster.time_left import FACTORS, add_bounds
 from cephqos_exporter.daemon_errors import SourceUnavailable
 from cephqos_exporter.families import Family, counter, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, render_labels
@@ -212,7 +212,5 @@ def _time_left(state: ClusterState, labels: Labels) -> Family:
         "known: nothing moved in the last minute, or only since less than 15 s, groups cannot "
         "recover, or more than 4,000 are left.",
     )
-    left = bounds(state.recovery_seconds)
-    for bound, seconds in (left._asdict() if left else {}).items():
-        family.add(labels.of("bound", bound), seconds)
+    add_bounds(family, state.recovery_seconds, FACTORS, labels)
     return family

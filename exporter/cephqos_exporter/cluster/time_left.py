@@ -1,12 +1,12 @@
-"""How long recovery still takes: the slowest OSD decides.
+"""How long recovery still takes: the slowest OSD decides. And intervals, of scrubs too.
 
 Each placement group that recovers, or waits for it, has copies left to make or move. They need its
 primary, which reads, and the OSDs that receive. The rate of an OSD is the copies that it makes per
 second in which it works, in the last minute. Time in which it waits for others does not count. So
 the OSD that others wait for has the longest time, and that is the cluster's.
 
-The interval is from recorded recoveries (tests/recovery_times): how long they took, divided by what
-this file said.
+Intervals are from recorded recoveries and scrubs (tests/recovery_times): how long they took,
+divided by what was said of them.
 """
 
 from collections import defaultdict, deque
@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from cephqos_exporter.cluster.replies import MovingGroup
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import Labels
 
 _WINDOW_SECONDS: Final = 60.0
 # Before three reports of each OSD (one in five seconds), rates are those of the beginning: groups
@@ -25,7 +27,7 @@ _MEAN_COUNTS_SECONDS: Final = 5.0
 
 
 class Factors(NamedTuple):
-    """Of what the slowest OSD says: the likely time, and a 90 % interval."""
+    """Of what is said at first: the likely time, and a 90 % interval."""
 
     low: float
     likely: float
@@ -33,6 +35,10 @@ class Factors(NamedTuple):
 
 
 FACTORS: Final = Factors(low=0.70, likely=1.28, high=2.32)
+# Of what scrubs have left, divided by their rate: until the last of those under way is done, and
+# until the pool is.
+RUNNING_SCRUBS: Final = Factors(low=0.57, likely=1.67, high=4.86)
+DUE_SCRUBS: Final = Factors(low=0.34, likely=1.06, high=3.29)
 
 
 @dataclass(slots=True)
@@ -110,6 +116,11 @@ def _total(steps: Iterable[Mapping[int, float]]) -> Mapping[int, float]:
     return total
 
 
-def bounds(slowest: float | None, factors: Iterable[float] = FACTORS) -> Factors | None:
-    """Low, likely and high; None if it is not known."""
-    return None if slowest is None else Factors(*(slowest * factor for factor in factors))
+def add_bounds(
+    family: Family, seconds: float | None, factors: Factors, labels: Labels, *pairs: str
+) -> None:
+    """Low, likely and high; nothing if it is not known."""
+    if seconds is None:
+        return
+    for bound, factor in factors._asdict().items():
+        family.add(labels.of(*pairs, "bound", bound), seconds * factor)

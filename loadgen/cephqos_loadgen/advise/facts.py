@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.profiles import Share, release_that_gives
-from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED, QosSeries, RecoverySeries
+from cephqos_base.time_left import TimeLeft
 
 # What is read from an archive, besides what the judge needs.
 FAMILIES: Final = frozenset(
@@ -160,7 +160,7 @@ class Facts:
     seconds: float
     osds: Sequence[AdvisedOsd]
     backlog: RecoveryBacklog = RecoveryBacklog()
-    recovery_end: RecoveryEnd | None = None  # not known
+    recovery_end: TimeLeft | None = None  # not known
     left_out: int = 0  # OSDs whose scheduler is not known at present
 
     @property

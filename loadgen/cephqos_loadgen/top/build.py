@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import CLUSTER
 from cephqos_base.tenant_shares import OsdSums, TenantFigures, TenantKey
 from cephqos_base.terminal import printable
+from cephqos_base.time_left import TimeLeft
 from cephqos_base.units import osd_order
 from cephqos_loadgen.top.figures import DAEMON, FIGURES, TENANTS_SECONDS, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
@@ -58,7 +58,7 @@ def build_picture(samples: TopSamples, selection: Selection) -> Picture:
             *_percentiles("client", mine.of("client_latency")),
         ),
         recovery=_recovery(mine),
-        recovery_end=RecoveryEnd.of(
+        recovery_end=TimeLeft.of(
             {bound: seconds for (_, bound), seconds in mine.of("recovery_left").items()}
         ),
         scrubs=_scrubs(mine),
@@ -163,7 +163,13 @@ def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
             objects_done=samples.of("scrub_done").get(key),
             objects_left=samples.of("scrub_left").get(key),
             objects_per_second=samples.of("scrub_rate").get(key),
-            eta=samples.of("scrub_eta").get(key),
+            left=TimeLeft.of(
+                {
+                    bound: seconds
+                    for (*of_pool, bound), seconds in samples.of("scrub_eta").items()
+                    if tuple(of_pool) == key
+                }
+            ),
             overdue_pgs=overdue.get(key),
         )
         if state.running_pgs or state.overdue_pgs:

@@ -246,7 +246,7 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     "scrub_left": TopFigure(ScrubSeries.POOL_RUNNING_OBJECTS_LEFT, _LEVEL),
     "scrub_done": TopFigure(ScrubSeries.POOL_RUNNING_OBJECTS_DONE, _LEVEL),
     "scrub_rate": TopFigure(ScrubSeries.POOL_OBJECTS_PER_SECOND, _LEVEL),
-    "scrub_eta": TopFigure(ScrubSeries.POOL_RUNNING_ETA_SECONDS, _LEVEL),
+    "scrub_eta": TopFigure(ScrubSeries.POOL_RUNNING_ETA_SECONDS, (*_LEVEL, "bound")),
     "scrub_overdue": TopFigure(
         ScrubSeries.POOL_SCHEDULE_PGS, _LEVEL, how="sum", where={"state": "overdue"}
     ),

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.tenant_shares import TenantShare
+from cephqos_base.time_left import TimeLeft
 from cephqos_loadgen.top.figures import Values
 
 # violated: the recording rules say so. behind: gets less than its reservation while requests wait,
@@ -122,7 +122,7 @@ class ScrubState:
     objects_done: float | None
     objects_left: float | None
     objects_per_second: float | None
-    eta: float | None
+    left: TimeLeft | None
     overdue_pgs: float | None
 
 
@@ -236,5 +236,5 @@ class Picture:
     runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
     detail: OsdDetail | None = None  # while an OSD is opened
-    recovery_end: RecoveryEnd | None = None  # not known
+    recovery_end: TimeLeft | None = None  # not known
     tenants: tuple[OsdTenant, ...] | None = None  # while they are asked for

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import CLIENT, QosSeries, RecoverySeries
+from cephqos_base.time_left import TimeLeft
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.advice_facts import advice_facts
 
@@ -90,6 +90,6 @@ def test_when_recovery_would_have_ended_is_in_the_archive_while_it_goes_on() -> 
         (facts,) = advice_facts(Samples(families), 0.0, 21.0)
         return facts.recovery_end
 
-    assert ends(20.0) == RecoveryEnd(30.0, 60.0, 200.0)
+    assert ends(20.0) == TimeLeft(30.0, 60.0, 200.0)
     (without,) = advice_facts(saturated(capacity=300.0), 0.0, 21.0)
     assert without.recovery_end is None

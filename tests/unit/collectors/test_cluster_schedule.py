@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from cephqos_exporter.cluster.replies import OsdMap
 from cephqos_exporter.cluster.schedule import limits_of, make_schedule, schedule_families
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
+from cephqos_exporter.cluster.time_left import DUE_SCRUBS, Factors
 from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples
@@ -92,8 +95,10 @@ def test_families_tell_backlog_limits_and_whether_scrubs_may_begin() -> None:
     assert found[f"{base}allowed{shallow}"] == 0
     assert found[f"{base}allowed{deep}"] == 1
     assert found[f"{base}backlog_objects{deep}"] == 500
-    assert found[f"{base}backlog_eta_seconds{deep}"] == 100
-    assert f"{base}backlog_eta_seconds{shallow}" not in found, "nothing moves"
+    eta = {name: value for name, value in found.items() if "backlog_eta" in name}
+    name = f"{base}backlog_eta_seconds{deep[:-1]},bound="
+    assert list(eta) == [f'{name}"{bound}"}}' for bound in Factors._fields]
+    assert list(eta.values()) == pytest.approx([100 * it for it in DUE_SCRUBS]), "shallow: absent"
     assert found[f'{base}schedule_pgs{{pool="p1",level="deep",state="due"}}'] == 1
     assert found[f"{base}overdue_after_seconds{deep}"] == 12.25 * DAY
 

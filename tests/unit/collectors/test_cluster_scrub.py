@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cephqos_exporter.cluster.replies import PgStat
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress, done_families, running_families
+from cephqos_exporter.cluster.time_left import RUNNING_SCRUBS, Factors
 from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples
@@ -200,13 +201,14 @@ def test_running_scrubs_tell_what_is_left_and_how_long_it_will_take() -> None:
         progress.list_running([scrubbing("2.0", done=done), scrubbing("2.1", done=done // 2)])
         progress.tick(NOW + second, [2])
     found = samples(running_families(progress, {2: P1}, LABELS))
-    base = "cephqos_scrub_pool_running_"
-    assert found[f'{base}pgs{{pool="p1",level="deep"}}'] == 2
-    assert found[f'{base}objects{{pool="p1",level="deep"}}'] == 1000
-    assert found[f'{base}objects_done{{pool="p1",level="deep"}}'] == 300
-    assert found[f'{base}objects_left{{pool="p1",level="deep"}}'] == 700
-    assert found[f'{base}eta_seconds{{pool="p1",level="deep"}}'] == pytest.approx(700 / 15)
-    assert found[f'{base}eta_seconds{{pool="p1",level="shallow"}}'] == 0
+    base, deep = "cephqos_scrub_pool_running_", 'pool="p1",level="deep"'
+    assert found[f"{base}pgs{{{deep}}}"] == 2
+    assert found[f"{base}objects{{{deep}}}"] == 1000
+    assert found[f"{base}objects_done{{{deep}}}"] == 300
+    assert found[f"{base}objects_left{{{deep}}}"] == 700
+    seconds = [found.pop(f'{base}eta_seconds{{{deep},bound="{it}"}}') for it in Factors._fields]
+    assert seconds == pytest.approx([700 / 15 * factor for factor in RUNNING_SCRUBS])
+    assert not [name for name in found if "eta" in name], "no shallow scrub runs"
 
 
 def test_while_nothing_moves_there_is_no_time_of_arrival() -> None:
@@ -216,7 +218,18 @@ def test_while_nothing_moves_there_is_no_time_of_arrival() -> None:
         progress.list_running([scrubbing(done=0)])
         progress.tick(NOW + second, [2])
     found = samples(running_families(progress, {2: P1}, LABELS))
-    assert 'cephqos_scrub_pool_running_eta_seconds{pool="p1",level="deep"}' not in found
+    assert not [name for name in found if "eta" in name]
+
+
+def test_a_scrub_that_stood_still_for_a_minute_keeps_its_rate() -> None:
+    progress = ScrubProgress()
+    progress.observe([pg()])
+    for second, done in ((0, 0), (10, 100), (40, 100), (100, 100)):
+        progress.list_running([scrubbing(done=done)])
+        progress.tick(NOW + second, [2])
+    found = samples(running_families(progress, {2: P1}, LABELS))
+    likely = 'cephqos_scrub_pool_running_eta_seconds{pool="p1",level="deep",bound="likely"}'
+    assert found[likely] == pytest.approx(400 / 1 * RUNNING_SCRUBS.likely)
 
 
 def test_placement_groups_that_are_gone_are_forgotten_after_two_rounds() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cephqos_exporter.cluster.replies import MovingGroup, parse_moving
-from cephqos_exporter.cluster.time_left import FACTORS, RecoveryPace, bounds
+from cephqos_exporter.cluster.time_left import RecoveryPace
 from cephqos_exporter.not_understood import NotUnderstood
 
 
@@ -70,13 +70,6 @@ def test_what_is_done_is_0_and_what_stands_still_is_not_known() -> None:
     assert pace.slowest_seconds() is not None
     pace.observe([group("1.0", 4, 0, moving=True)], 50.0)  # the clock was set back
     assert pace.slowest_seconds() is None
-    assert bounds(None) is None
-
-
-def test_the_interval_is_around_the_likely_time() -> None:
-    low, likely, high = bounds(100.0) or (0, 0, 0)
-    assert 0 < low < likely < high
-    assert high == pytest.approx(100 * FACTORS.high)
 
 
 def row(**changed: Any) -> dict[str, Any]:

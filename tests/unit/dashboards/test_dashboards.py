@@ -51,6 +51,7 @@ OF_A_CLUSTER_OR_PROBE = {
     "cephqos_cluster_command_seconds_total": {"cluster", "command"},
     "cephqos_probe_failures_total": {"cluster", "pool", "op", "reason"},
     "cephqos_recovery_cluster_eta_seconds": {"cluster", "bound"},
+    "cephqos_scrub_pool_backlog_eta_seconds": {"cluster", "pool", "level", "bound"},
 }
 # Only a replayed run's series have it.
 REPLAYED = {"run"}

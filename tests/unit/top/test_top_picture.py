@@ -237,6 +237,12 @@ def test_clusters_are_kept_apart() -> None:
     assert [osd.name for osd in build_picture(both, Selection("another")).osds] == ["osd.0"]
 
 
+def test_scrubs_under_way_are_done_within_an_interval() -> None:
+    assert [str(scrub.left) for scrub in picture().scrubs if scrub.left] == [
+        "3 min (1 min to 10 min)"
+    ]
+
+
 def test_no_control_character_of_the_cluster_enters_the_model() -> None:
     pools = [scrub.pool for scrub in picture().scrubs]
     assert printable(HOSTILE) in pools

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import RECOVERY, SCHEDULED, QosSeries, RecoverySeries
 from cephqos_base.thresholds import THRESHOLDS
+from cephqos_base.time_left import TimeLeft
 from cephqos_loadgen.advise.facts import (
     LEAST_PIECES,
     AdvicePiece,
@@ -198,10 +198,10 @@ def _backlog(
     )
 
 
-def _recovery_end(samples: Samples, start: float, end: float) -> RecoveryEnd | None:
+def _recovery_end(samples: Samples, start: float, end: float) -> TimeLeft | None:
     """How long recovery still took at the end of the time, as the exporter said it then."""
     seconds = {
         gauge.labels.get("bound", ""): gauge.at(end, max(start, end - _FRESH_SECONDS))
         for gauge in samples.of(RecoverySeries.CLUSTER_ETA_SECONDS)
     }
-    return RecoveryEnd.of({bound: value for bound, value in seconds.items() if value is not None})
+    return TimeLeft.of({bound: value for bound, value in seconds.items() if value is not None})

@@ -1,4 +1,4 @@
-"""When recovery ends at the present setting, as the exporter's series say it."""
+"""How long recovery or a scrub still takes, as the exporter's series say it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -8,8 +8,8 @@ from cephqos_base.units import time_span
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryEnd:
-    """Seconds until it ends: likely, and a 90 % interval."""
+class TimeLeft:
+    """In seconds: likely, and a 90 % interval."""
 
     low: float
     likely: float
