@@ -9,7 +9,7 @@ from typing import Final
 
 from cephqos_base.prometheus import OsdKey, Prometheus, Sample, of_clusters, of_osds, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
+from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries, ScrubSeries
 from cephqos_base.time_left import TimeLeft
 from cephqos_base.units import duration, osd_order
 from cephqos_insight.capacity import from_prometheus
@@ -53,13 +53,18 @@ def now_queries(since: float) -> Mapping[str, str]:
         "degraded": _of_pools(of_clusters(RecoverySeries.POOL_DEGRADED_OBJECTS)),
         "misplaced": _of_pools(of_clusters(RecoverySeries.POOL_MISPLACED_OBJECTS)),
         "recovered": _of_pools(f"increase({RecoverySeries.POOL_OBJECTS}[{window}])"),
-        "end": f"max by (cluster, bound) {of_clusters(RecoverySeries.CLUSTER_ETA_SECONDS)}",
+        "recovery_end": _ends(RecoverySeries.CLUSTER_ETA_SECONDS),
+        "scrub_end": _ends(ScrubSeries.POOL_BACKLOG_ETA_SECONDS),
         "work": f'max by ({OSD}) (increase({QosSeries.OPS}{{class="{RECOVERY}"}}[{window}]))',
     }
 
 
 def _of_pools(expression: str) -> str:
     return f"sum by (cluster) (max by ({_POOL}) ({expression}))"
+
+
+def _ends(series: str) -> str:
+    return f"max by (cluster, bound) {of_clusters(series)}"
 
 
 async def gather(
@@ -91,16 +96,21 @@ async def gather(
             seconds=since,
             osds=osds,
             backlog=_backlog(now, name),
-            recovery_end=TimeLeft.of(
-                {
-                    labels.get("bound", ""): seconds
-                    for labels, seconds in now["end"]
-                    if labels.get("cluster", "") == name
-                }
-            ),
+            recovery_end=_time_left(now["recovery_end"], name),
+            scrub_end=_time_left(now["scrub_end"], name),
         )
         for name, osds in sorted(by_cluster.items())
     ]
+
+
+def _time_left(vector: Sequence[Sample], cluster: str) -> TimeLeft | None:
+    return TimeLeft.of(
+        {
+            labels.get("bound", ""): seconds
+            for labels, seconds in vector
+            if labels.get("cluster", "") == cluster
+        }
+    )
 
 
 def _pieces(

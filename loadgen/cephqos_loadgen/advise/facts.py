@@ -161,6 +161,7 @@ class Facts:
     osds: Sequence[AdvisedOsd]
     backlog: RecoveryBacklog = RecoveryBacklog()
     recovery_end: TimeLeft | None = None  # not known
+    scrub_end: TimeLeft | None = None  # of all that are due
     left_out: int = 0  # OSDs whose scheduler is not known at present
 
     @property

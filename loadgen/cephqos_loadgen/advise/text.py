@@ -112,6 +112,8 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
             if facts.recovery_end
             else "When recovery ends with the present setting is not known."
         )
+    if facts.scrub_end and facts.scrub_end.likely:
+        yield f"With the present setting the scrubs that are due are done in {facts.scrub_end}."
     yield "Not predicted: client throughput, latencies, and recovery time of another setting."
 
 
@@ -163,6 +165,7 @@ def document(
         "osds_left_out": facts.left_out,
         "answer": None if answered is None else _answer(answered),
         "recovery_ends_in_seconds": facts.recovery_end and asdict(facts.recovery_end),
+        "due_scrubs_end_in_seconds": facts.scrub_end and asdict(facts.scrub_end),
         "unknown": dict.fromkeys(_NOT_PREDICTED, "not predicted"),
         "trial": proposed and proposed.command,
         "trial_seconds": proposed and proposed.seconds,

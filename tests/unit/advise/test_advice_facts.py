@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cephqos_base.series import CLIENT, QosSeries, RecoverySeries
+from cephqos_base.series import CLIENT, QosSeries, RecoverySeries, ScrubSeries
 from cephqos_base.time_left import TimeLeft
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.advice_facts import advice_facts
@@ -81,15 +81,24 @@ def test_two_clusters_whose_osds_have_the_same_names_are_not_mixed() -> None:
 def test_when_recovery_would_have_ended_is_in_the_archive_while_it_goes_on() -> None:
     def ends(last: float) -> object:
         families = dict(saturated(capacity=300.0).families)
-        name = RecoverySeries.CLUSTER_ETA_SECONDS
         times = np.array([0.0, last])
-        families[name] = [
-            Series(name, {"cluster": "c", "bound": bound}, times, np.array([0.0, seconds]))
-            for bound, seconds in (("low", 30.0), ("likely", 60.0), ("high", 200.0))
-        ]
+        for name, pools in (
+            (RecoverySeries.CLUSTER_ETA_SECONDS, {"": 1}),
+            (ScrubSeries.POOL_BACKLOG_ETA_SECONDS, {"a": 2, "b": 0}),
+        ):
+            families[name] = [
+                Series(
+                    name,
+                    {"cluster": "c", "bound": bound, "pool": pool},
+                    times,
+                    np.array([0.0, seconds * more]),
+                )
+                for bound, seconds in (("low", 30.0), ("likely", 60.0), ("high", 200.0))
+                for pool, more in pools.items()
+            ]
         (facts,) = advice_facts(Samples(families), 0.0, 21.0)
-        return facts.recovery_end
+        return facts.recovery_end, facts.scrub_end
 
-    assert ends(20.0) == TimeLeft(30.0, 60.0, 200.0)
+    assert ends(20.0) == (TimeLeft(30.0, 60.0, 200.0), TimeLeft(60.0, 120.0, 400.0))
     (without,) = advice_facts(saturated(capacity=300.0), 0.0, 21.0)
     assert without.recovery_end is None

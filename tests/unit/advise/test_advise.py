@@ -10,6 +10,7 @@ import pytest
 from cephqos_base.errors import UsageError
 from cephqos_base.profiles import PROFILES, Share, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
+from cephqos_base.time_left import TimeLeft
 from cephqos_insight.trial.plan import parse_candidate
 from cephqos_loadgen.advise import text
 from cephqos_loadgen.advise.candidates import candidates, commands, custom, trial
@@ -346,6 +347,9 @@ def test_the_table_says_what_is_not_known() -> None:
     assert lines[4].split()[5:8] == ["0", "to", "1"]
     assert "1 of 1 OSDs were not seen saturated" in shown
     assert "Not predicted" in shown
+    assert "scrubs" not in shown
+    due = replace(facts, scrub_end=TimeLeft(60.0, 180.0, 600.0))
+    assert "the scrubs that are due are done in 3 min (1 min to 10 min)." in text.text(due, [])
     command = "cephqos trial --conf /etc/ceph/ceph.conf --i-know-this-cluster c"
     tried = " ".join(f"--try=profile={name}" for name in PROFILES if name != "balanced")
     proposed = trial(facts)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cephqos_base.series import RECOVERY, SCHEDULED, QosSeries, RecoverySeries
+from cephqos_base.series import RECOVERY, SCHEDULED, QosSeries, RecoverySeries, ScrubSeries
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_base.time_left import TimeLeft
 from cephqos_loadgen.advise.facts import (
@@ -57,13 +57,13 @@ def advice_facts(
         osds = [_osd(of_it, info, pieces) for info in _last_infos(of_it, start, end)]
         if osds:
             backlog = _backlog(of_it, osds, start, end)
-            recovery_end = _recovery_end(of_it, start, end)
             yield Facts(
                 cluster=cluster,
                 seconds=end - start,
                 osds=osds,
                 backlog=backlog,
-                recovery_end=recovery_end,
+                recovery_end=_time_left(of_it, RecoverySeries.CLUSTER_ETA_SECONDS, start, end),
+                scrub_end=_time_left(of_it, ScrubSeries.POOL_BACKLOG_ETA_SECONDS, start, end),
             )
 
 
@@ -198,10 +198,15 @@ def _backlog(
     )
 
 
-def _recovery_end(samples: Samples, start: float, end: float) -> TimeLeft | None:
-    """How long recovery still took at the end of the time, as the exporter said it then."""
-    seconds = {
-        gauge.labels.get("bound", ""): gauge.at(end, max(start, end - _FRESH_SECONDS))
-        for gauge in samples.of(RecoverySeries.CLUSTER_ETA_SECONDS)
-    }
-    return TimeLeft.of({bound: value for bound, value in seconds.items() if value is not None})
+def _time_left(samples: Samples, series: str, start: float, end: float) -> TimeLeft | None:
+    """How long it still took at the end of the time, as the exporter said it then; the longest of
+    all pools."""
+    seconds: dict[str, float] = {}
+    for gauge in samples.of(series):
+        value, bound = (
+            gauge.at(end, max(start, end - _FRESH_SECONDS)),
+            gauge.labels.get("bound", ""),
+        )
+        if value is not None:
+            seconds[bound] = max(value, seconds.get(bound, 0.0))
+    return TimeLeft.of(seconds)
