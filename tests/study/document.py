@@ -97,6 +97,7 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         if study in sides:
             title = f"Throughput of clients against {work} time"
             yield from (f"![{title}]({study}/charts/trade-{work}-iops.svg)", "")
+    yield from _found(found)
     yield from _trends(found)
     yield from _during_scrubs(sides)
     yield from _controls(sides, found)
@@ -249,6 +250,22 @@ def _counts(verdicts: Sequence[str]) -> str:
         f"{counts[it]} {words[counts[it] > 1]}" for it, words in _VERDICTS.items() if it in counts
     ]
     return listed(parts, len(parts))
+
+
+def _found(found: Sequence[Found]) -> Iterator[str]:
+    """What was decided, in words: the published trends by their verdicts."""
+    yield from ("## What was found", "")
+    for verdict in DECIDED:
+        of_it = [
+            f"{number}. {it.trend.published}"
+            for number, it in enumerate(found, start=1)
+            if it.today.verdict == verdict and not it.trend.same_as
+        ]
+        if of_it:
+            words = _VERDICTS[verdict][1].removeprefix("are ").capitalize()
+            yield from (f"{words}, with the profiles of today:", "")
+            yield from (in_markdown(f"- {line}") for line in of_it)
+            yield ""
 
 
 def _trends(found: Sequence[Found]) -> Iterator[str]:
