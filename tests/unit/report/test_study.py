@@ -236,7 +236,11 @@ def test_a_share_that_is_not_kept_differs_and_leads_the_page(published: Sides) -
     assert "2 differ otherwise" in page
     assert "Of 2 that differ, no reason is known for 2." in page
     said = f"Here: differs. Why is not known: its control, {SMALL.name}, was not run."
-    assert f"- 2. high_client_ops keeps its reservation, 50 % of it: 11,209 IOPS. {said}" in page
+    reservation = "- 2. high_client_ops keeps its reservation, 50 % of it: 11,209 IOPS."
+    assert f"{reservation} {said}" in page
+    agree, differ = page.split("## What was found")[1].split("Differ otherwise, with")
+    assert "Agree, with the profiles of today:" in agree and reservation not in agree
+    assert reservation in differ.split("##")[0].splitlines()
 
 
 def test_published_allocations_that_agree_are_the_reason(published: Sides) -> None:
