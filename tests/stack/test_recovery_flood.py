@@ -20,7 +20,7 @@ SECONDS = 32.0
 FLOOD_OBJECTS = 40_000  # of 64 KiB at most: two floods are 5 GB, and the OSDs have room for that
 # Where CPUs are what runs out, a flood costs clients about half of what they get alone.
 TARGET = 0.75
-# As the published study lets recovery loose.
+# As study A lets recovery loose, with fewer slots: it had 1,000.
 FLOOD = {
     "osd_op_queue": "wpq",
     "osd_mclock_override_recovery_settings": "true",

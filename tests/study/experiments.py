@@ -103,8 +103,8 @@ HDD_WIDE: Final = Experiment(
     "client-vs-recovery-hdd-wide",
     "client-vs-recovery",
     "a control of recovery on HDDs: the study's throttles of 40 MiB",
-    ("wpq_default", "wpq_boosted", "high_client_ops", "high_recovery_ops"),
-    10,
+    ("wpq_default", "wpq_boosted", *PROFILES),
+    14,
     {**_RECOVERY, "hdd_objects": _OBJECTS},
     {"media": "hdd_db"},
 )
@@ -130,8 +130,8 @@ COST: Final = Experiment(
     "client-vs-scrub-cost",
     "client-vs-scrub",
     "study B, osd_scrub_cost of 50 and 20 MiB, with a requested priority of 120",
-    ("wpq", "high_client_ops", "high_recovery_ops"),
-    16,
+    ("wpq", *PROFILES),
+    20,
     _SCRUB,
     {"experiment": "cost_50m,cost_20m"},
 )

@@ -86,7 +86,7 @@ def test_plans_are_the_sets_of_the_tools_on_every_machine_with_room() -> None:
 @pytest.mark.parametrize(
     ("cpus", "strategy", "osds", "reactors", "excluded", "expected"),
     [
-        # The study's machine: 8 OSDs of 5 reactors, two sockets of 28 cores with two threads.
+        # As study E: 8 OSDs of 5 reactors, two sockets of 56 CPUs, here 28 cores with two threads.
         (
             machine(2, 28, 2),
             "by_osd",
