@@ -82,8 +82,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         " clients waited in the scheduler's queue, and for what else, stands in the"
         " [reports](#experiments).",
         "- Effects of a few percent, such as the 3 to 4 % between high\\_client\\_ops and WPQ"
-        " beside a scrub, are too small for so few labs to find in most trends: the table says what they"
-        " would find.",
+        " beside a scrub, are too small for so few labs to find in most trends: the table says what"
+        " they would find.",
         "- Reads and writes of a device share its budget, as in a drive: what a scrub reads,"
         " clients cannot write. So whether a scrub costs clients throughput is judged where each"
         f" has its own budget ({APART.name}).{_apart(sides)}",
@@ -317,8 +317,8 @@ def _during_scrubs(sides: Sides) -> Iterator[str]:
     yield in_markdown(
         "Throughput in the time of the scrub, beside that of the whole load. The study says of that"
         " time only that latency is lower with high_client_ops than with WPQ. A scrub takes about"
-        " as many operations from the shared budget whatever the policy. Who limits it leaves clients"
-        " more while it lasts, and it lasts longer. Each line is judged by itself."
+        " as many operations from the shared budget whatever the policy. Who limits it leaves"
+        " clients more while it lasts, and it lasts longer. Each line is judged by itself."
     )
     yield ""
     for one, other in pairs:

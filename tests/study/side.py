@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from cephqos_base.series import RecoverySeries
 from cephqos_loadgen.report.arrays.statistics import (
     CONFIDENCE,
     ChangeInterval,
     change,
     t_quantile,
 )
+from cephqos_loadgen.report.charts.tracks import grown_since
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun, rows_of
 from cephqos_loadgen.report.figures.environment import environment_facts
@@ -155,8 +159,7 @@ class Side:
 
     def outlasts_clients(self, setting: str, metric: FigureKind) -> bool:
         """Whether in some lab the work of this figure went on when its clients had ended: its time
-        is not one beside clients. A rate of recovery is of the time with clients, whatever
-        follows."""
+        is not one beside clients. A rate of recovery is of the time with clients."""
         return metric == metrics.SCRUB_SECONDS and any(row.outlasts for row in self._of(setting))
 
     def grid(self, setting: str, metric: FigureKind) -> float:
@@ -181,7 +184,8 @@ def compared(side: Side, metric: FigureKind, names: Sequence[str]) -> ChangeInte
 
 def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
     """The runs of several labs as one run: its repeats are the labs, in their order."""
-    order = [point["name"] for point in labs[0].plan["points"]]
+    points = _points(labs)
+    order = list(points)
     observations = sorted(
         (
             replace(observed, record=replace(observed.record, repeat=lab))
@@ -193,18 +197,24 @@ def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
     return replace(
         labs[0],
         name=name,
-        manifest=replace(labs[0].manifest, run=name, repeats_planned=len(order) * len(labs)),
+        plan={**labs[0].plan, "points": list(points.values())},
+        manifest=replace(labs[0].manifest, run=name, repeats_planned=len(observations)),
         observations=tuple(observations),
         rows=tuple(rows_of(name, observations)),
         problems=tuple(problem for run in labs for problem in run.problems),
     )
 
 
+def _points(labs: Sequence[ReportRun]) -> dict[str, Any]:
+    """Those of all labs, by name: some policies ran in later ones."""
+    return {point["name"]: point for run in labs for point in run.plan["points"]}
+
+
 def measured(labs: Sequence[ReportRun]) -> Side:
     """The runs of several labs as the rows of the table, policies in the order of the plan."""
     finished = [(run, it) for run in labs for it in run.finished]
     several = len({it.record.axes.get(EXPERIMENT, "") for _, it in finished}) > 1
-    order = [point["name"] for point in labs[0].plan["points"]]
+    order = list(_points(labs))
     finished.sort(key=lambda found: order.index(found[1].record.point))
     return Side(tuple(_measured(run, it, several=several) for run, it in finished))
 
@@ -223,7 +233,7 @@ def _measured(run: ReportRun, observed: Observation, *, several: bool) -> LabRow
     return LabRow(
         f"{record.axes[EXPERIMENT]}/{policy}" if several else policy,
         run.name,
-        dict(_figures(rows_of(run.name, [observed]))),
+        {**dict(_figures(rows_of(run.name, [observed]))), **_beside_clients(observed)},
         _outlasts(record),
         any(phase.ended_by == "cut_off" for phase in record.phases.values()),
         *_others(observed),
@@ -247,6 +257,28 @@ def _figures(rows: Iterator[ReportRow]) -> Iterator[tuple[str, float]]:
             value = row.value(metric.key)
             if value is not None:
                 yield column(metric, at), value
+
+
+def _beside_clients(observed: Observation) -> dict[str, float]:
+    """A recovery that went on when its clients had ended: what it did while they ran. Objects are
+    taken for equally large."""
+    phases = observed.record.phases.items()
+    ends = [it.end_unix_seconds for name, it in phases if name != ALONE and it.kind == "fio"]
+    counters = observed.samples.of(RecoverySeries.POOL_OBJECTS)
+    for _, phase in phases:
+        recovery, start = phase.recovery, phase.start_unix_seconds
+        if not recovery or not recovery.objects or not ends or phase.kind == "fio":
+            continue
+        if phase.end_unix_seconds > (end := max(ends)) + _LATER:
+            done = grown_since(counters, np.array([end]), start)[0]
+            if not math.isfinite(done):
+                return {}
+            each = recovery.bytes / recovery.objects
+            return {
+                column(metrics.RECOVERY_BANDWIDTH): done * each / (end - start),
+                column(metrics.RECOVERY_SECONDS): end - start,
+            }
+    return {}
 
 
 def _others(observed: Observation) -> tuple[float, float]:

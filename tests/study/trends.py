@@ -210,7 +210,8 @@ def equivalent(found: ChangeInterval, within: float) -> bool | None:
 def alike(metric: FigureKind, within: float, *settings: str) -> Claim:
     """All of these have as much of a figure, to a share of it: two one-sided tests of each pair
     (TOST). The pair that says the least is shown. All must be alike, so nothing is added for their
-    number; that one of them differs may be chance as many times as there are pairs."""
+    number; that one of them differs may be chance as many times as there are pairs. That they are
+    alike says something only if another policy of the same experiment is otherwise."""
 
     def judge(side: Side, names: tuple[str, ...]) -> Judgement:
         values = {name: side.samples(name, metric) for name in names}
@@ -219,9 +220,27 @@ def alike(metric: FigureKind, within: float, *settings: str) -> Claim:
         pairs = list(combinations(names, 2))
         found = [_alike(compared(side, metric, pair), pair, within, len(pairs)) for pair in pairs]
         figures = tuple(_shown(side, name, metric) for name in names)
-        return replace(min(found, key=_worst), figures=figures, null=f"within {within}")
+        worst = replace(min(found, key=_worst), figures=figures, null=f"within {within}")
+        if worst.verdict == "agrees" and not _differs_with_another(side, metric, within, names):
+            words = f"{worst.here} No other policy surely differs from them here."
+            return Judgement("not put to the test", words, figures=figures)
+        return worst
 
     return Claim(settings, judge)
+
+
+def _differs_with_another(
+    side: Side, metric: FigureKind, within: float, names: tuple[str, ...]
+) -> bool:
+    _, at, window = names[0].partition("@")
+    others = {f"{other}{at}{window}" for other in side.settings} - {*names}
+    pairs = [(name, other) for other in sorted(others) for name in names]
+    found = [
+        _alike(compared(side, metric, pair), pair, within, 1)
+        for pair in pairs
+        if len({len(side.samples(name, metric)) for name in pair}) == 1
+    ]
+    return any(it.verdict == "differs" for it in found)
 
 
 def _worst(found: Judgement) -> tuple[int, float]:

@@ -97,6 +97,17 @@ def test_points_that_differ_in_more_than_the_last_axis_have_charts_of_their_own(
     ]
 
 
+def test_more_policies_than_colours_share_several_charts_and_the_first_is_in_each(
+    tmp_path: Path,
+) -> None:
+    names = ("wpq", "a", "b", "c", "d", "e", "f", "g")
+    run = run_of(tmp_path / "run", {name: [SyntheticRepeat(9.0)] for name in names})
+    charts = drawn(run, "overlaid")
+    of_charts = [[it.title.removeprefix("Mean latency, ") for it in chart.data.columns[1:]]
+                 for chart in charts if chart.data]  # fmt: skip
+    assert of_charts == [["wpq", "a", "b", "c", "d"], ["wpq", "e", "f", "g"]]
+
+
 def test_one_point_is_laid_over_nothing(tmp_path: Path) -> None:
     assert drawn(run_of(tmp_path / "run", {"a": [SyntheticRepeat(9.0)]}), "overlaid") == []
 

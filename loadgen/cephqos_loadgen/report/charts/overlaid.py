@@ -1,9 +1,11 @@
 """Policies laid over one another: a line each, over the time since their phase began.
 
-Points that differ only in the last axis of the matrix share a chart. A line is the mean of the
-repeats that ran at that moment.
+Points that differ only in the last axis of the matrix share a chart. If they are more than there
+are colours, they share several, and the first of them is in each. A line is the mean of the repeats
+that ran at that moment.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -73,10 +75,11 @@ def overlaid(subject: Subject) -> Iterator[Chart]:
     for run in subject.runs:
         for others, group in _groups(run).items():
             for phase in _loads(group):
-                number += 1
-                if number <= MOST_CHARTS:
-                    chart = _chart(f"overlaid-{number:02d}", listed(others, 8), phase, group)
-                    yield from [chart] if chart else []
+                for part in _parts(group):
+                    number += 1
+                    if number <= MOST_CHARTS:
+                        chart = _chart(f"overlaid-{number:02d}", listed(others, 8), phase, part)
+                        yield from [chart] if chart else []
 
 
 def _groups(run: ReportRun) -> dict[tuple[str, ...], dict[str, list[Observation]]]:
@@ -89,7 +92,16 @@ def _groups(run: ReportRun) -> dict[tuple[str, ...], dict[str, list[Observation]
         its = observed.record.axes
         others = tuple(f"{name} {its[name]}" for name in varying[:-1])
         groups.setdefault(others, {}).setdefault(its[varying[-1]], []).append(observed)
-    return {others: group for others, group in groups.items() if 1 < len(group) <= svg.COLOURS}
+    return {others: group for others, group in groups.items() if len(group) > 1}
+
+
+def _parts(group: _Group) -> Iterator[_Group]:
+    """As many values as there are colours, in each the first."""
+    first, *rest = group
+    parts = math.ceil(len(rest) / (svg.COLOURS - 1))
+    size = math.ceil(len(rest) / parts)
+    for start in range(0, len(rest), size):
+        yield {value: group[value] for value in (first, *rest[start : start + size])}
 
 
 def _loads(group: _Group) -> list[str]:
