@@ -27,6 +27,9 @@ _MORE: Final = 0.2
 _MOST_RESERVED: Final = 0.9
 _MOST_NAMED: Final = 8  # OSDs in one candidate of a command
 _CUSTOM: Final = "custom"
+_PREFIX: Final = "osd_mclock_scheduler_"
+_PARTS: Final = ("res", "wgt", "lim")
+_SHARE_OPTIONS: Final = tuple(f"{_PREFIX}{cls}_{part}" for cls in SCHEDULED for part in _PARTS)
 _WEIGHTS: Final = "Note the weights (osd_mclock_scheduler_*_wgt) first: they are not known here."
 
 
@@ -95,10 +98,24 @@ def trial(facts: Facts, for_class: str = "", by: str = "") -> ProposedTrial:
         words = [*_TRIAL, facts.cluster, "--host", _HOST, f"--try={setting}", *decides]
         seconds = 3 * least * block  # before, with and after the setting
         return ProposedTrial(shlex.join(words), (seconds, seconds), on_host=True)
-    tries = tries or [f"profile={name}" for name in PROFILES if name != facts.profile][:2]
+    tries = tries or [_profile_tried(name, facts) for name in PROFILES if name != facts.profile][:2]
     words = [*_TRIAL, facts.cluster, *(f"--try={one}" for one in tries), *decides]
     times = (block * (1 + rounds * (1 + len(tries))) for rounds in (least, most))
     return ProposedTrial(shlex.join(words), (next(times), next(times)))
+
+
+def _profile_tried(profile: str, facts: Facts) -> str:
+    """A built-in profile as `cephqos trial` reads it. Shares that are set under a custom one would
+    stay in force: there its shares are tried."""
+    if facts.profile != _CUSTOM:
+        return f"profile={profile}"
+    shares = shares_of(facts.release, profile) or release_independent_shares(profile)
+    named = (
+        f"{cls.removeprefix('background_')}_{part}={value:g}"
+        for cls, share in shares.items()
+        for part, value in _parts(share)
+    )
+    return " ".join([f"profile={_CUSTOM}", *named])
 
 
 def _guesses(facts: Facts, cls: str) -> list[str]:
@@ -107,7 +124,7 @@ def _guesses(facts: Facts, cls: str) -> list[str]:
     reserved = now.reservation if now and now.reservation is not None else 0.0
     shares = {name: release_independent_shares(name)[cls].reservation or 0.0 for name in PROFILES}
     more = sorted((-share, name) for name, share in shares.items() if share > reserved)
-    tries = [f"profile={name}" for _, name in more[:1]]
+    tries = [_profile_tried(name, facts) for _, name in more[:1]]
     best = max([reserved, *(-share for share, _ in more)])
     if (client := min(_MOST_RESERVED, best + _MORE)) > best:
         parts = {CLIENT: client, RECOVERY: 1 - client} if cls == CLIENT else {RECOVERY: client}
@@ -146,13 +163,14 @@ def commands(candidate: Candidate, facts: Facts) -> Commands:
     if candidate.profile == facts.profile and not candidate.shares:
         return Commands(tuple(apply), tuple(back))
     set_profile, remove_options = _change_profile(candidate)
-    apply += set_profile
-    back.append(_set_or_remove(PROFILE_OPTION, facts.profile))
+    to_profile = _set_or_remove(PROFILE_OPTION, facts.profile)
     if facts.profile != _CUSTOM:
-        return Commands(tuple(apply), tuple([*back, *remove_options]))
-    # The operator's own reservations are overwritten, so the way back sets them again.
-    back += _set_options(facts.osds[0].shares)
-    return Commands(tuple(apply), tuple(back), _WEIGHTS)
+        return Commands((*apply, *set_profile), (*back, *remove_options, to_profile))
+    if candidate.profile != _CUSTOM:
+        apply += [f"ceph config rm osd {option}" for option in _SHARE_OPTIONS]
+    # The operator's own reservations are replaced, so the way back sets them again.
+    back += [to_profile, *_set_options(facts.osds[0].shares)]
+    return Commands((*apply, *set_profile), tuple(back), _WEIGHTS)
 
 
 _RESTART = (
@@ -167,12 +185,13 @@ def _change_scheduler(candidate: Candidate, facts: Facts) -> Commands:
     if candidate.profile:
         set_profile, remove_options = _change_profile(candidate)
         apply += set_profile
-        back += [f"ceph config rm osd {PROFILE_OPTION}", *remove_options]
+        back += [*remove_options, f"ceph config rm osd {PROFILE_OPTION}"]
     return Commands(tuple(apply), tuple(back), _RESTART)
 
 
 def _change_profile(candidate: Candidate) -> tuple[list[str], list[str]]:
-    """What sets the profile, and what removes the options that only a custom one uses."""
+    """What sets the profile, and what removes the options that only a custom one uses. These go
+    before the profile does: up to 20.2 they stay in force when removed after it."""
     set_profile = f"ceph config set osd {PROFILE_OPTION} {candidate.profile}"
     if candidate.profile != _CUSTOM:
         return [set_profile], []
@@ -186,15 +205,15 @@ def _set_options(shares: Mapping[str, Share]) -> list[str]:
     """What sets the shares of a custom profile, as far as they are known."""
     lines = []
     for cls, share in shares.items():
-        for suffix, value in (
-            ("res", share.reservation),
-            ("wgt", share.weight),
-            ("lim", share.limit),
-        ):
-            if value is not None:
-                option = f"osd_mclock_scheduler_{cls}_{suffix}"
-                lines.append(f"ceph config set osd {option} {value:g}")
+        for part, value in _parts(share):
+            lines.append(f"ceph config set osd {_PREFIX}{cls}_{part} {value:g}")
     return lines
+
+
+def _parts(share: Share) -> Iterator[tuple[str, float]]:
+    """Those of a share that are known, as options name them."""
+    parts = zip(_PARTS, (share.reservation, share.weight, share.limit), strict=True)
+    return ((part, value) for part, value in parts if value is not None)
 
 
 def _set_or_remove(option: str, before: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.profiles import Share, release_that_gives
-from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED, QosSeries, RecoverySeries
+from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED, QosSeries, RecoverySeries, ScrubSeries
 from cephqos_base.time_left import TimeLeft
 
 # What is read from an archive, besides what the judge needs.
@@ -25,6 +25,7 @@ FAMILIES: Final = frozenset(
         RecoverySeries.POOL_DEGRADED_OBJECTS,
         RecoverySeries.POOL_MISPLACED_OBJECTS,
         RecoverySeries.POOL_OBJECTS,
+        ScrubSeries.POOL_BACKLOG_ETA_SECONDS,
     }
 )
 MCLOCK: Final = "mclock_scheduler"

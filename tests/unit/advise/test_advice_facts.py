@@ -1,11 +1,13 @@
 """What advice is made from, out of the samples of an archive."""
 
 import numpy as np
+import pytest
 
 from cephqos_base.series import CLIENT, QosSeries, RecoverySeries, ScrubSeries
 from cephqos_base.time_left import TimeLeft
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.advice_facts import advice_facts
+from cephqos_loadgen.report.figures.observe import FAMILIES
 
 _SECONDS = np.arange(0.0, 22.0)
 _OSD = {"ceph_daemon": "osd.0", "cluster": "c"}
@@ -76,6 +78,21 @@ def test_two_clusters_whose_osds_have_the_same_names_are_not_mixed() -> None:
     found = list(advice_facts(Samples(both), 0.0, 21.0))
     assert [it.cluster for it in found] == ["c", "d"]
     assert [it.osds[0].suggested_capacity for it in found] == [100.0, 40.0]
+
+
+def test_all_that_advice_asks_an_archive_for_is_read_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, of = set[str](), Samples.of
+
+    def noted(samples: Samples, family: str, **labels: str) -> list[Series]:
+        asked.add(family)
+        return of(samples, family, **labels)
+
+    monkeypatch.setattr(Samples, "of", noted)
+    list(advice_facts(saturated(capacity=300.0), 0.0, 21.0))
+    assert ScrubSeries.POOL_BACKLOG_ETA_SECONDS in asked
+    assert asked <= FAMILIES
 
 
 def test_when_recovery_would_have_ended_is_in_the_archive_while_it_goes_on() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_base.profiles import PROFILES, Share, shares_of
+from cephqos_base.profiles import PROFILES, Share, release_independent_shares, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
 from cephqos_base.time_left import TimeLeft
 from cephqos_insight.trial.plan import parse_candidate
@@ -267,8 +267,29 @@ def test_custom_reservations_come_with_their_way_back() -> None:
         "ceph config set osd osd_mclock_profile custom",
         "ceph config set osd osd_mclock_scheduler_client_res 0.65",
     )
-    assert its.back[0] == "ceph config set osd osd_mclock_profile balanced"
+    # Removed after the profile, they would stay in force up to 20.2.
+    assert its.back[-1] == "ceph config set osd osd_mclock_profile balanced"
+    assert "ceph config rm osd osd_mclock_scheduler_client_res" in its.back[:-1]
     assert len(its.back) == len(its.apply)
+
+
+def test_from_a_custom_profile_its_shares_go_first_or_are_replaced_in_a_trial() -> None:
+    own = {CLIENT: Share(0.1, None, 0), RECOVERY: Share(0.05, None, 0.5)}
+    facts = cluster(*(osd(n, profile="custom", shares=own) for n in range(2)))
+    built_in = next(it for it in candidates(facts) if it.name == "high_client_ops")
+    its = commands(built_in, facts)
+    *removed, last = its.apply
+    assert last == "ceph config set osd osd_mclock_profile high_client_ops"
+    assert len(removed) == 9 and all(line.startswith("ceph config rm osd osd") for line in removed)
+    assert its.back[0] == "ceph config set osd osd_mclock_profile custom"
+    assert "ceph config set osd osd_mclock_scheduler_client_res 0.1" in its.back
+    proposed = [word for word in shlex.split(trial(facts).command) if word.startswith("--try=")]
+    tried = [parse_candidate(word.removeprefix("--try=")) for word in proposed]
+    for profile, it in zip(("balanced", "high_client_ops"), tried, strict=True):
+        set_to = {option.name: option.value for option in it.options}
+        assert set_to["osd_mclock_profile"] == "custom"
+        for cls, share in release_independent_shares(profile).items():
+            assert float(set_to[f"osd_mclock_scheduler_{cls}_res"]) == share.reservation
 
 
 def test_the_way_back_to_reservations_of_ones_own_sets_them_again() -> None:
