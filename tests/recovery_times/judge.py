@@ -4,8 +4,10 @@
     python -m tests.recovery_times.judge           # results.csv to the figures of the documentation
 
 A row of results.csv is a recovery at a quarter, a half and three quarters of its way: what the
-slowest OSD said, and how long it really took. The exporter's factors are from the first recordings:
-each of these is judged by factors from the others. Later ones are judged by the exporter's.
+slowest OSD said to one who looks every five seconds, as the exporter does, and how long it really
+took. Looks begin with one of the first five: `begun`. The exporter's factors are from the first
+recordings, with looks that begin with the first: each of these recordings is judged by factors from
+the others. Later ones are judged by the exporter's.
 """
 
 import csv
@@ -27,7 +29,8 @@ RESULTS: Final = Path(__file__).with_name("results.csv")
 RECORDINGS: Final = Path(__file__).with_name("recordings")
 WAYS: Final = (0.25, 0.5, 0.75)
 _COVERED: Final = 0.9
-_HEAD: Final = ("recording", "kind", "release", "load", "took", "way", "said", "true")
+_HEAD: Final = ("recording", "kind", "release", "load", "took", "begun", "way", "said", "true")
+EVERY: Final = 5  # looks of a recording, which are a second apart
 LEAST: Final = 15.0  # seconds after the beginning; before, nothing is said
 _NOT_KNOWN_YET: Final = re.compile(r"\w+-9\d-|reef-81-[56]|pacific-82-6|tentacle-83-[3-6]")
 _NO_OSD: Final = 0x7FFFFFFF
@@ -42,6 +45,7 @@ class Result:
     recording: str
     kind: str
     release: str
+    begun: int
     way: float
     said: float
     true: float
@@ -91,13 +95,21 @@ def rows_of(file: Path) -> Iterator[Sequence[Any]]:
     if span is None:
         return
     start, end = span
-    pace, ways = RecoveryPace(), list(WAYS)
-    for time, groups in looks:
-        pace.observe(groups, time)
-        while ways and time >= start + ways[0] * (end - start):
-            said, way = pace.slowest_seconds(), ways.pop(0)
-            words = (about["recording"], about["kind"], about["release"], int(about["load"]))
-            yield (*words, f"{end - start:.1f}", way, f"{said or 0:.1f}", f"{end - time:.1f}")
+    words = (about["recording"], about["kind"], about["release"], int(about["load"]))
+    for begun in range(EVERY):
+        pace, ways = RecoveryPace(), list(WAYS)
+        for time, groups in looks[begun::EVERY]:
+            pace.observe(groups, time)
+            while ways and end > time >= start + ways[0] * (end - start):
+                said, way = pace.slowest_seconds(), ways.pop(0)
+                figures = (
+                    f"{end - start:.1f}",
+                    begun,
+                    way,
+                    f"{said or 0:.1f}",
+                    f"{end - time:.1f}",
+                )
+                yield (*words, *figures)
 
 
 def results() -> Sequence[Result]:
@@ -107,6 +119,7 @@ def results() -> Sequence[Result]:
                 row["recording"],
                 row["kind"],
                 row["release"],
+                int(row["begun"]),
                 float(row["way"]),
                 float(row["said"]),
                 float(row["true"]),
@@ -116,10 +129,13 @@ def results() -> Sequence[Result]:
         ]
 
 
-def factors(calibration: Iterable[Result]) -> Factors:
+def calibration(all_results: Iterable[Result]) -> Sequence[Result]:
+    return [it for it in all_results if not it.later and it.begun == 0]
+
+
+def factors(known: Sequence[Result]) -> Factors:
     """The likely factor is the median; the others are as far from it as 90 % of recordings (and one
     more, which is not recorded yet) are at most, at the worst of their ways."""
-    known = list(calibration)
     likely = statistics.median(result.factor for result in known)
     worst: dict[str, float] = {}
     for result in known:
@@ -140,7 +156,7 @@ class Judged:
 
 def judged(all_results: Sequence[Result]) -> Sequence[Judged]:
     """Each result, by factors that know nothing of it."""
-    found, first = [], [it for it in all_results if not it.later]
+    found, first = [], calibration(all_results)
     for result in all_results:
         of_others = [it for it in first if it.recording != result.recording]
         low, likely, high = FACTORS if result.later else factors(of_others)
@@ -164,10 +180,11 @@ def write(folder: Path) -> None:
 
 def main() -> None:
     all_results = results()
-    first = [it for it in all_results if not it.later]
-    print(f"factors: {', '.join(f'{it:.2f}' for it in factors(first))}")
-    print("| | way | recordings | in the 90 % interval | median error | worst |")
-    print("|---|---|---|---|---|---|")
+    print(f"factors: {', '.join(f'{it:.2f}' for it in factors(calibration(all_results)))}")
+    print(
+        "| | way | recordings | said | in the 90 % interval | median error | worst |"
+    )
+    print("|---|---|---|---|---|---|---|")
     every = judged(all_results)
     for later in (False, True):
         for way in WAYS:
@@ -175,14 +192,10 @@ def main() -> None:
             if not of_way:
                 continue
             held, errors = sum(it.held for it in of_way), [it.error for it in of_way]
+            recordings = len({it.result.recording for it in of_way})
             print(
-                f"| {'later' if later else 'first'} | {way:.0%} | {len(of_way)} | {held} |"
-                f" {statistics.median(errors):.0%} | {max(errors):.0%} |"
-            )
-    for result in all_results:
-        if result.way == 0.5:
-            print(
-                f"{result.recording} {result.kind}: said {result.said:.0f}, true {result.true:.0f}"
+                f"| {'later' if later else 'first'} | {way:.0%} | {recordings} | {len(of_way)} |"
+                f" {held} | {statistics.median(errors):.0%} | {max(errors):.0%} |"
             )
 
 

@@ -34,7 +34,7 @@ class Factors(NamedTuple):
     high: float
 
 
-FACTORS: Final = Factors(low=0.70, likely=1.28, high=2.32)
+FACTORS: Final = Factors(low=0.63, likely=1.21, high=2.31)
 # Of what scrubs have left, divided by their rate: until the last of those under way is done, and
 # until the pool is.
 RUNNING_SCRUBS: Final = Factors(low=0.57, likely=1.67, high=4.86)
