@@ -181,9 +181,7 @@ def write(folder: Path) -> None:
 def main() -> None:
     all_results = results()
     print(f"factors: {', '.join(f'{it:.2f}' for it in factors(calibration(all_results)))}")
-    print(
-        "| | way | recordings | said | in the 90 % interval | median error | worst |"
-    )
+    print("| | way | recordings | said | in the 90 % interval | median error | worst |")
     print("|---|---|---|---|---|---|---|")
     every = judged(all_results)
     for later in (False, True):

@@ -193,6 +193,7 @@ _PEERS = (
         title="Tenants that it works for",
         reads="""Shares of the time in which this OSD executes or commits operations, by image
             (its id), bucket, CephFS client or other client, with the number of the pool.""",
+        blind="bursts between two samples.",
         empty=_NO_TENANT,
         unit=Unit.RATIO,
         maximum=1,
@@ -203,6 +204,7 @@ _PEERS = (
         title="Tenants that wait here",
         reads="""Shares of the time in which operations wait on this OSD as primary: in the queue,
             blocked, or for other OSDs. Much here and little in the work: this tenant suffers.""",
+        blind="bursts between two samples.",
         empty=_NO_TENANT,
         unit=Unit.RATIO,
         maximum=1,

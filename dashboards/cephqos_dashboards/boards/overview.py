@@ -163,7 +163,8 @@ _WORK = (
         title="Tenants with most of the work",
         reads="""Shares of the time in which OSDs execute or commit operations, by image (its
             id), bucket, CephFS client or other client, with the number of the pool.""",
-        blind="tenants that are not among the five largest of an OSD: they are in `other`.",
+        blind="""bursts between two samples. Tenants that are not among the five largest of an OSD:
+            they are in `other`.""",
         empty=_NO_TENANT,
         height=7,
         unit=Unit.RATIO,
@@ -175,6 +176,7 @@ _WORK = (
         title="Tenants that wait most",
         reads="""Shares of the time in which operations wait: in the queue, blocked, or for other
             OSDs. Much here and little in the work: this tenant suffers.""",
+        blind="bursts between two samples.",
         empty=_NO_TENANT,
         height=7,
         unit=Unit.RATIO,

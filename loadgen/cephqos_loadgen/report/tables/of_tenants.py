@@ -12,7 +12,8 @@ from cephqos_loadgen.report.tables.of_reservations import LoadStep, load_steps
 from cephqos_loadgen.report.tables.table import Cell, Table, text, text_columns
 
 _NOTE = (
-    "By samples of operations, with the 95 % interval. The tenant with most of an OSD's work, and"
+    "By samples of operations, with the 95 % interval of what samples saw: of bursts between two of"
+    " them it knows nothing. The tenant with most of an OSD's work, and"
     " those that mostly waited. cephqos who --archive shows all of them."
 )
 _COLUMNS = tuple(text_columns("Point", "Load", "OSD", "Most work", "Waiting"))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from cephqos_base import account_error
 from cephqos_base.series import AccountSeries
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.subject import Subject
@@ -13,6 +14,8 @@ QUEUE: Final = "queue"
 _LEAST_SHARE: Final = 0.005  # a column needs this share in some row
 _NOTE: Final = (
     "Percent of the latency of all completed client operations, of all OSDs and repeats together."
+    f" Right within {account_error.POINTS} points, beside recovery within"
+    f" {account_error.BESIDE_RECOVERY}, with erasure-coded pools {account_error.ERASURE_CODED}."
     " queue: in the queue of the scheduler, behind work of the class that is named; immediate is"
     " mostly replica writes. A place without 0.5 % in any row has no column."
 )

@@ -339,7 +339,7 @@ def tenant_lines(picture: Picture, osd: str | None) -> list[Line]:
     if not tenants:
         why = "asking …" if picture.tenants is None else _NO_TENANTS
         return [line(Span("TENANTS   ", "title"), why)]
-    titles = f"{'  share (95 % interval) in 5 min':35}{'work':<21}waiting"
+    titles = f"{'  share, bursts not known, in 5 min':35}{'work':<21}waiting"
     lines = [line(Span("TENANTS", "title"), Span(titles, "dim"))]
     before = ""
     for tenant in tenants:
