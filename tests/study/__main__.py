@@ -16,14 +16,17 @@ from tests.by_signal import clean_up_when_ended
 
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.charts.svg import standalone
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
+from cephqos_loadgen.report.pages.markdown import to_csv as table_to_csv
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_stack.report import evaluate_causes
 
-from .document import FIGURES, VERDICTS, to_csv, to_markdown, verdicts
-from .experiments import BAR, EXPERIMENTS, PLANNED, Piece, pieces
+from .document import FIGURES, OVER_TIME_CHARTS, VERDICTS, to_csv, to_markdown, verdicts
+from .experiments import BAR, EXPERIMENTS, OVER_TIME, PLANNED, Piece, pieces
 from .side import LABS, measured, merged, read_labs, together, write_labs
 
+_LEAST_LABS = 2  # of a report: of one lab it says nothing of noise
 _TO_END = 300.0  # seconds for a run to restore its cluster and to end its lab
 
 
@@ -138,7 +141,10 @@ def write_pages(options: Options) -> Path:
         table = options.out / experiment.name / LABS
         side = read_labs(table, experiment.ran_with)
         if done := [_analysed(path, causes=options.causes) for path in own if path]:
-            _write_report(experiment.name, table.parent, done)
+            if len(done) >= _LEAST_LABS:
+                _write_report(experiment.name, table.parent, done)
+            if experiment in OVER_TIME:
+                _write_over_time(table.parent, done[-1])
             side = together(side, measured(done))
             write_labs(side, table, experiment.ran_with)
         if side.rows:
@@ -151,6 +157,20 @@ def write_pages(options: Options) -> Path:
         with (options.out / name).open("w", newline="", encoding="utf-8") as opened:
             csv.writer(opened, lineterminator="\n").writerows(rows)
     return page
+
+
+def _write_over_time(folder: Path, lab: ReportRun) -> None:
+    """Policies laid over one another, in one lab: means of several would blur what one does."""
+    drawn = build([lab], ReportSettings()).charts
+    charts = [
+        it for it in drawn if it.name.startswith("overlaid") and it.title.startswith("client")
+    ]
+    for name, chart in zip(OVER_TIME_CHARTS, charts, strict=False):
+        place = folder / name
+        place.parent.mkdir(exist_ok=True)
+        place.with_suffix(".svg").write_text(standalone(chart.svg), encoding="utf-8")
+        if chart.data:
+            place.with_suffix(".csv").write_text(table_to_csv(chart.data), encoding="utf-8")
 
 
 def _write_report(name: str, folder: Path, labs: list[ReportRun]) -> None:

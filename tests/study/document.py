@@ -13,7 +13,7 @@ from cephqos_loadgen.report.pages.markdown import table_lines
 from cephqos_loadgen.report.tables.table import Table, TableColumn, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
-from .experiments import APART, BOTH, EXPERIMENTS, PLANNED, PROFILES, RECOVERY, SCRUB
+from .experiments import APART, BOTH, EXPERIMENTS, OVER_TIME, PLANNED, PROFILES, RECOVERY, SCRUB
 from .side import LABS, LabRow, Side, Sides, compared, paired
 from .trends import COMPARED, DECIDED, DIFFERENT, Found, judged, policy_of
 
@@ -30,6 +30,7 @@ _VERDICTS: Mapping[str, tuple[str, str]] = {  # of one trend, of several
 }
 FIGURES = "trends.csv"
 VERDICTS = "verdicts.csv"
+OVER_TIME_CHARTS = ("over-time/today", "over-time/published")
 
 
 def to_markdown(sides: Sides) -> str:
@@ -98,6 +99,7 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
             title = f"Throughput of clients against {work} time"
             yield from (f"![{title}]({study}/charts/trade-{work}-iops.svg)", "")
     yield from _found(found)
+    yield from _over_time(sides)
     yield from _trends(found)
     yield from _during_scrubs(sides)
     yield from _controls(sides, found)
@@ -250,6 +252,18 @@ def _counts(verdicts: Sequence[str]) -> str:
         f"{counts[it]} {words[counts[it] > 1]}" for it, words in _VERDICTS.items() if it in counts
     ]
     return listed(parts, len(parts))
+
+
+def _over_time(sides: Sides) -> Iterator[str]:
+    if not any(it.name in sides for it in OVER_TIME):
+        return
+    yield from ("## Over time", "")
+    yield "In one lab: latency, what is scrubbed, what is recovered, since clients began."
+    yield ""
+    for experiment in OVER_TIME:
+        for name in OVER_TIME_CHARTS if experiment.name in sides else ():
+            title = f"{experiment.name}, WPQ and {name.rpartition('/')[2]} allocations"
+            yield from (f"![{title}]({experiment.name}/{name}.svg)", "")
 
 
 def _found(found: Sequence[Found]) -> Iterator[str]:

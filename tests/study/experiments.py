@@ -154,6 +154,8 @@ BOTH: Final = Experiment(
      "throttle": _NARROW, "scrub_backoff": "0"},
 )  # fmt: skip
 EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, SMALL, HDD_WIDE, APART)
+# Their policies are laid over one another, over time.
+OVER_TIME: Final = (RECOVERY, SCRUB)
 
 # Very short, to see that all of it runs.
 _QUICK: Final[Mapping[str, Mapping[str, str]]] = {
