@@ -262,7 +262,8 @@ def _over_time(sides: Sides) -> Iterator[str]:
     yield ""
     for experiment in OVER_TIME:
         for name in OVER_TIME_CHARTS if experiment.name in sides else ():
-            title = f"{experiment.name}, WPQ and {name.rpartition('/')[2]} allocations"
+            whose = "today's" if name.endswith("today") else "the published"
+            title = f"{experiment.name}, WPQ and {whose} allocations"
             yield from (f"![{title}]({experiment.name}/{name}.svg)", "")
 
 
