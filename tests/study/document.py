@@ -90,6 +90,7 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         f" has its own budget ({APART.name}).{_apart(sides)}",
         *_sized(sides),
         *_more_labs(sides),
+        *_late(found),
         f"- [{FIGURES}]({FIGURES}) has every figure behind every verdict, lab by lab."
         " [Recompute them](#to-recompute-a-verdict), or [run all of it](#to-repeat-it).",
         "",
@@ -252,6 +253,14 @@ def _counts(verdicts: Sequence[str]) -> str:
         f"{counts[it]} {words[counts[it] > 1]}" for it, words in _VERDICTS.items() if it in counts
     ]
     return listed(parts, len(parts))
+
+
+def _late(found: Sequence[Found]) -> Iterator[str]:
+    if late := [str(number) for number, it in enumerate(found, start=1) if it.trend.late]:
+        yield (
+            f"- Trends {listed(late, len(late))} were written when their labs had run: the studies"
+            " say them, and they were missing."
+        )
 
 
 def _over_time(sides: Sides) -> Iterator[str]:

@@ -101,7 +101,7 @@ class Trend:
     `control` is the experiment in which what may explain a difference is taken away, and `without`
     says what that is. `same_as` is the trend whose measurement this one is, too: with a fixed
     number of operations in flight, latency is that number over IOPS. It is judged with it and not
-    counted.
+    counted. `late`: it was written when labs of its experiment had run.
     """
 
     study: Experiment
@@ -110,6 +110,7 @@ class Trend:
     control: Experiment | None = None
     without: str = ""
     same_as: str = ""
+    late: bool = False
 
     @property
     def has_both(self) -> bool:
@@ -478,6 +479,7 @@ TRENDS: Final = (
             f"HDD: WPQ by default recovers faster than {profile}: 23 MiB/s, {rate}.",
             more(_RATE, "wpq_default", profile),
             *_HDD_WIDE,
+            late=True,
         )
         for profile, rate in ((_HCO, "11"), (_BALANCED, "16.5"))
     ),
@@ -504,6 +506,7 @@ TRENDS: Final = (
         "While it scrubs, mean latency is lower with high_client_ops than with WPQ.",
         more(metrics.MEAN, "wpq@scrub", f"{_HCO}@scrub"),
         *_APART,
+        late=True,
     ),
     Trend(
         SCRUB,
@@ -566,6 +569,7 @@ TRENDS: Final = (
         TEN,
         "Ten scrubs with high_client_ops end sooner than five with WPQ: in 44 % less time.",
         more(_TIME, _FIVE_WPQ, _TEN_HCO),
+        late=True,
     ),
     Trend(
         TEN,
