@@ -253,7 +253,9 @@ class Poller:
 
     async def _read_scrubs(self, status: replies.ClusterStatus) -> None:
         """Read the placement groups being scrubbed. OSDs do few at once, so the list is short."""
-        any_now = "scrubbing" in replies.count_states(status.pgs_by_state)
+        states = replies.count_states(status.pgs_by_state)
+        any_now = "scrubbing" in states
+        self._scrub.beside_recovery = not states.keys().isdisjoint(replies.MOVING_STATES)
         listing: Sequence[replies.PgStat] | None = []
         if any_now or self._scrub.running:
             listing = replies.parse_pgs(

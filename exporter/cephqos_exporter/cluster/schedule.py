@@ -143,7 +143,8 @@ def schedule_families(
         families["cephqos_scrub_pool_backlog_objects"].add(text, backlog.due_objects)
         left = time_left(backlog.due_objects, progress.pace.since_begun((pool.id, level)))
         eta = families["cephqos_scrub_pool_backlog_eta_seconds"]
-        add_bounds(eta, left, DUE_SCRUBS, labels, "pool", pool.name, "level", level)
+        known, names = not progress.beside_recovery, ("pool", pool.name, "level", level)
+        add_bounds(eta, left, DUE_SCRUBS, labels, *names, interval=known)
     return families.values()
 
 
@@ -173,7 +174,7 @@ _TEXTS: Final = {
     ),
     "cephqos_scrub_pool_backlog_eta_seconds": (
         "Time until the placement groups that are due are scrubbed, at the rate of the last five"
-        " minutes. bound: low, likely, high (90 % of recorded scrubs were between low and high)."
-        " Absent while nothing moves."
+        " minutes. bound: low, likely, high (90 % of recorded scrubs were between low and high; not"
+        " while the cluster recovers). Absent while nothing moves."
     ),
 }

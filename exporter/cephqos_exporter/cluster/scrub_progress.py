@@ -59,6 +59,9 @@ class ScrubProgress:
         self.records: dict[str, PgRecord] = {}  # by PG
         self.running: Sequence[PgStat] = ()  # being scrubbed at the last poll
         self.knows_running = True  # unless the list of them was not understood
+        # Recorded scrubs stood still beside recovery, for as long as clients worked: their interval
+        # is not known.
+        self.beside_recovery = False
         self.done: dict[Key, Done] = {}
         self.rates: Rates[Key] = Rates()
         self.pace: Rates[Key] = Rates(_PACE_SECONDS)
@@ -226,8 +229,8 @@ def running_families(
     eta = gauge(
         "cephqos_scrub_pool_running_eta_seconds",
         "Time until the last of the scrubs in progress is done, at the rate of the last five "
-        "minutes. bound: low, likely, high (90 % of recorded scrubs were between low and high). "
-        "Absent while none runs, or nothing moves, and before 18.2.",
+        "minutes. bound: low, likely, high (90 % of recorded scrubs were between low and high; not "
+        "while the cluster recovers). Absent while none runs, or nothing moves, and before 18.2.",
     )
     counts = _count_running(progress)
     for (pool, level), text in _labelled(pools, labels):
@@ -240,7 +243,8 @@ def running_families(
             left.add(text, running.left)
             if running.pgs:
                 seconds = time_left(running.left, progress.pace.since_begun((pool, level)))
-                add_bounds(eta, seconds, RUNNING_SCRUBS, labels, *of_pool)
+                known = not progress.beside_recovery
+                add_bounds(eta, seconds, RUNNING_SCRUBS, labels, *of_pool, interval=known)
     return pgs, objects, done, left, eta
 
 

@@ -37,8 +37,8 @@ class Factors(NamedTuple):
 FACTORS: Final = Factors(low=0.63, likely=1.21, high=2.31)
 # Of what scrubs have left, divided by their rate: until the last of those under way is done, and
 # until the pool is.
-RUNNING_SCRUBS: Final = Factors(low=0.57, likely=1.67, high=4.86)
-DUE_SCRUBS: Final = Factors(low=0.34, likely=1.06, high=3.29)
+RUNNING_SCRUBS: Final = Factors(low=0.44, likely=1.17, high=3.08)
+DUE_SCRUBS: Final = Factors(low=0.33, likely=1.01, high=3.08)
 
 
 @dataclass(slots=True)
@@ -117,10 +117,14 @@ def _total(steps: Iterable[Mapping[int, float]]) -> Mapping[int, float]:
 
 
 def add_bounds(
-    family: Family, seconds: float | None, factors: Factors, labels: Labels, *pairs: str
+    family: Family,
+    seconds: float | None,
+    factors: Factors,
+    labels: Labels,
+    *pairs: str,
+    interval: bool = True,
 ) -> None:
-    """Low, likely and high; nothing if it is not known."""
-    if seconds is None:
-        return
-    for bound, factor in factors._asdict().items():
-        family.add(labels.of(*pairs, "bound", bound), seconds * factor)
+    """Low, likely and high; nothing if it is not known. `interval`: whether that is."""
+    for bound, factor in () if seconds is None else factors._asdict().items():
+        if interval or bound == "likely":
+            family.add(labels.of(*pairs, "bound", bound), seconds * factor)

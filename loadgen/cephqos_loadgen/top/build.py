@@ -156,6 +156,8 @@ def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
     states = []
     for key in sorted(running.keys() | overdue.keys()):
         _, pool, level = key
+        etas = samples.of("scrub_eta").items()
+        left = {bound: seconds for (*of_pool, bound), seconds in etas if tuple(of_pool) == key}
         state = ScrubState(
             pool=pool,
             level=level,
@@ -163,13 +165,8 @@ def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
             objects_done=samples.of("scrub_done").get(key),
             objects_left=samples.of("scrub_left").get(key),
             objects_per_second=samples.of("scrub_rate").get(key),
-            left=TimeLeft.of(
-                {
-                    bound: seconds
-                    for (*of_pool, bound), seconds in samples.of("scrub_eta").items()
-                    if tuple(of_pool) == key
-                }
-            ),
+            eta=left.get("likely"),
+            left=TimeLeft.of(left),
             overdue_pgs=overdue.get(key),
         )
         if state.running_pgs or state.overdue_pgs:

@@ -122,7 +122,8 @@ class ScrubState:
     objects_done: float | None
     objects_left: float | None
     objects_per_second: float | None
-    left: TimeLeft | None
+    eta: float | None  # likely
+    left: TimeLeft | None  # with its interval, where that is known
     overdue_pgs: float | None
 
 

@@ -221,6 +221,17 @@ def test_while_nothing_moves_there_is_no_time_of_arrival() -> None:
     assert not [name for name in found if "eta" in name]
 
 
+def test_beside_recovery_the_interval_is_not_known() -> None:
+    progress = ScrubProgress()
+    progress.observe([pg()])
+    progress.beside_recovery = True
+    for second, done in ((0, 0), (10, 100)):
+        progress.list_running([scrubbing(done=done)])
+        progress.tick(NOW + second, [2])
+    found = samples(running_families(progress, {2: P1}, LABELS))
+    assert [name.split("bound=")[1] for name in found if "eta" in name] == ['"likely"}']
+
+
 def test_a_scrub_that_stood_still_for_a_minute_keeps_its_rate() -> None:
     progress = ScrubProgress()
     progress.observe([pg()])

@@ -241,6 +241,10 @@ def test_scrubs_under_way_are_done_within_an_interval() -> None:
     assert [str(scrub.left) for scrub in picture().scrubs if scrub.left] == [
         "3 min (1 min to 10 min)"
     ]
+    values = dict(example().values)
+    values["scrub_eta"] = {key: 180.0 for key in values["scrub_eta"] if key[-1] == "likely"}
+    beside_recovery = picture(replace(example(), values=values)).scrubs
+    assert [(scrub.eta, scrub.left) for scrub in beside_recovery if scrub.eta] == [(180.0, None)]
 
 
 def test_no_control_character_of_the_cluster_enters_the_model() -> None:

@@ -278,10 +278,8 @@ def _recovery_words(recovery: RecoveryState) -> str:
 def _scrub_words(scrub: ScrubState) -> str:
     words = []
     if scrub.running_pgs:
-        words = [
-            f"ETA {scrub.left}" if scrub.left else "no progress",
-            f"{number(scrub.running_pgs)} PGs",
-        ]
+        left = f"ETA {scrub.left}" if scrub.left else _eta(scrub.eta)
+        words = [left, f"{number(scrub.running_pgs)} PGs"]
         if scrub.objects_left is not None:
             words.append(f"{number(scrub.objects_left)} objects left")
         words.append(f"{number(scrub.objects_per_second)} objects/s")
