@@ -103,7 +103,7 @@ async def test_a_queue_that_somebody_changed_during_the_run_is_not_called_the_sa
 async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    paths = "librbd,qemu,qemu_cache,one_guest"
+    paths = "librbd,qemu,qemu_cache,one_guest,one_guest_cache"
     only = {"path": paths, "rw": "randread", "volumes": "2"}
     archive = await run("rbd-surface", lab, tmp_path, only, dwell="2s")
     for repeat in archive.repeats:
@@ -119,10 +119,11 @@ async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
     assert any("--cache=none" in argv for argv in argvs)
     assert any("--cache=writeback" in argv for argv in argvs)
     guests = [argv for argv in argvs if "qemu-storage-daemon" in argv]
-    assert len(guests) == 2, "one at each depth"
+    assert len(guests) == 4, "one at each depth, with its cache off and on"
+    assert ["cache.direct=off" in argv for argv in guests].count(True) == 2
     assert all("image=volume.0" in argv and "image=volume.1" in argv for argv in guests)
     last = archive.repeats[-1]
-    assert last.record.axes["path"] == "one_guest"
+    assert last.record.axes["path"] == "one_guest_cache"
     assert {name.rpartition("/")[2] for name in load(last, "surface").steps[0].jobs} == {
         "volume.0",
         "volume.1",

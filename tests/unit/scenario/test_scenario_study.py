@@ -110,7 +110,7 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
         3,
         {
             "filesystem": "keep",
-            "path": "librbd qemu qemu_cache one_guest krbd",
+            "path": "librbd qemu qemu_cache one_guest one_guest_cache krbd",
             "rw": "randread randwrite read write",
             "volumes": "1 2 3 4 5 6 7 8",
         },
@@ -202,9 +202,9 @@ def test_recovery_is_let_loose_by_the_same_three_options_under_wpq_and_mclock() 
     assert "osd_max_backfills" not in {option.name for option in plan.points[0].settings}
 
 
-def test_only_the_path_with_a_cache_has_one_and_it_does_not_wait_for_a_flush() -> None:
+def test_only_paths_with_a_cache_have_one_and_it_does_not_wait_for_a_flush() -> None:
     for point in study("rbd-surface").points:
-        cached = dict(point.axes)["path"] == "qemu_cache"
+        cached = dict(point.axes)["path"] in ("qemu_cache", "one_guest_cache")
         client = dict(point.client)
         assert client["rbd_cache"] == ("true" if cached else "false")
         assert client.get("rbd_cache_writethrough_until_flush") == ("false" if cached else None)
