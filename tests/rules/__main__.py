@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.rules.files import GROUPS, write
 
-if len(sys.argv) != 2:
+if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
     sys.exit("usage: python -m tests.rules DIR")
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
