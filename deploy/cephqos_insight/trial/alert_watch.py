@@ -15,6 +15,7 @@ from cephqos_base.servers import NoAnswer
 from cephqos_base.units import time_span
 
 _SILENT_SECONDS: Final = 15.0  # without an answer, after which a trial ends
+_OVER_SECONDS: Final = 120.0  # without an alert, after which it has ended
 _OLD_SECONDS: Final = 120.0  # of the newest sample; some scrape once a minute
 _ALERTS: Final = 'ALERTS{alertstate="firing",severity!~"info|none"}'
 # What our rules record, and what Ceph's manager says, as long as all is well.
@@ -30,6 +31,7 @@ class WatchedAlerts:
         self._prometheus = prometheus
         self._names = {fsid}  # values of the label `cluster`
         self._before: set[_Alert] = set()
+        self._gone_since: dict[_Alert, float] = {}
         self._unheard_since: float | None = None
         self._newest: dict[str, float] = {}  # by sign of life: when its last sample was taken
 
@@ -61,14 +63,19 @@ class WatchedAlerts:
     async def trouble(self) -> str:
         asked = self.now()
         try:
-            new = await self._firing() - self._before
+            firing = await self._firing()
             self._newest |= {k: v for k, v in (await self._samples()).items() if k in self._newest}
         except NoAnswer as error:
             self._unheard_since = self._unheard_since or asked
             silent = self.now() - self._unheard_since > _SILENT_SECONDS
             return f"Prometheus is lost: {error}" if silent else ""
         self._unheard_since = None
-        if new:
+        # A Prometheus that restarts shows none for a while. One that was gone for longer is new.
+        for alert in self._before:
+            gone = asked if alert in firing else self._gone_since.get(alert, asked)
+            self._gone_since[alert] = gone
+        self._before = {it for it in self._before if asked - self._gone_since[it] < _OVER_SECONDS}
+        if new := firing - self._before:
             return f"an alert fires: {dict(min(new))['alertname']}"
         name = min(self._newest, key=self._newest.__getitem__)
         age = self.now() - self._newest[name]

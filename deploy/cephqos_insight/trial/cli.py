@@ -5,7 +5,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,6 +110,8 @@ def add_options(parser: Parser) -> None:
 def timetable_from(arguments: argparse.Namespace, candidates: Sequence[TriedSetting]) -> Timetable:
     block = parse_seconds(arguments.block)
     harm_times = _LEAST_HARM_TIMES * parse_seconds(arguments.harm_time)
+    if harm_times <= 0:
+        raise UsageError(f"--harm-time {arguments.harm_time}: expected more than 0 s")
     least = max(_LEAST_BLOCK_SECONDS, _LEAST_LOOKS * arguments.every, harm_times)
     if not least <= block <= 86400:
         why = f" ({_LEAST_HARM_TIMES} times --harm-time)" if least == harm_times else ""
@@ -171,14 +173,21 @@ async def _run(arguments: argparse.Namespace) -> int:
             raise
         stopped = error
     lines = list(report.lines(trial, world.candidates, world.way_back, world.left))
-    # First the file: the terminal may be lost.
-    (folder / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:  # first the file: the terminal may be lost
+        (folder / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        lines.append(f"This is in no file: {error}")
     try:
         say(*lines)
     finally:
         if stopped:
             raise stopped
     return 0 if report.is_answered(trial) else 1
+
+
+def _closed(archive: JsonLines) -> None:
+    with suppress(OSError):  # what could not be written was said
+        archive.close()
 
 
 async def _conducted(
@@ -189,7 +198,7 @@ async def _conducted(
     grafana = arguments.grafana and Address.parse(arguments.grafana, "--grafana", 3000)
     async with AsyncExitStack() as stack:
         archive = JsonLines(folder / "trial.jsonl")
-        stack.callback(archive.close)
+        stack.callback(_closed, archive)
         notify = await stack.enter_async_context(Notifier(grafana, None, folder.name))
         notify.cluster = world.fsid
         table = trial.timetable
@@ -226,9 +235,12 @@ async def _conducted(
                 await conduct(trial, world, watching)
         except (CephqosError, CommandFailed) as error:
             trial.ended = str(error)
+        except OSError as error:  # a full disk: what is known is reported all the same
+            trial.ended = f"the archive cannot be written: {error}"
         except asyncio.CancelledError:  # what was measured is reported all the same
             trial.ended = "it was interrupted"
-        archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
+        with suppress(OSError):
+            archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -38,6 +38,7 @@ _MONITORS_SECONDS: Final = 15.0  # without an answer: an election takes some
 _SILENT_SECONDS: Final = 60.0  # of an OSD that monitors have not found to be down
 # An OSD writes there by itself what it measures when it starts.
 _OWN: Final = "osd_mclock_max_capacity_iops"
+_TUNED: Final = "osd_memory_target"
 
 _Key = tuple[str, str, str]  # section, mask and name
 _Config = Mapping[_Key, str]
@@ -148,7 +149,7 @@ class RealWorld:
         self._numbers = []
         problems = [*failures, *self.journal.left]
         if not problems:
-            differing = _differing(self._before, await self._config())
+            differing = _differing(self._before, await self._config(), self._ours)
             problems = [f"not as before the trial: {_named(key)}" for key in differing]
         if problems:
             raise NotRestored("; ".join(problems))
@@ -183,7 +184,7 @@ class RealWorld:
         except (CephqosError, CommandFailed) as error:
             return [f"what is set was not compared with what was set before the trial: {error}"]
         now = _by_key(dump)
-        changed = _differing(self._before, now)
+        changed = _differing(self._before, now, self._ours)
         sections = {(section, name) for section, _, name in changed}
         for name, candidate in self._candidates.items():
             if any((option.section, option.name) in sections for option in candidate.options):
@@ -270,9 +271,14 @@ class RealWorld:
         if moved := sorted(_weights(dump).items() - self._weights.items()):
             osd, weight = moved[0]
             return f"someone has set the weight of osd.{osd} to {weight:g} (0: it is out)"
-        if differing := _differing(self._expected, config):
+        if differing := _differing(self._expected, config, self._ours):
             return f"someone has changed {', '.join(map(_named, differing))}"
         return await self._alerts.trouble() if self._alerts else ""
+
+    @property
+    def _ours(self) -> Collection[_Key]:
+        options = (option for it in self._candidates.values() for option in it.options)
+        return {(option.section, "", option.name) for option in options}
 
     async def _config(self) -> _Config:
         return _by_key(await self._watch.once("config dump"))
@@ -287,10 +293,19 @@ def _weights(osd_dump: Any) -> Mapping[int, float]:
     return {osd["osd"]: round(osd["weight"] * osd["in"], 3) for osd in osd_dump["osds"]}
 
 
-def _differing(expected: _Config, found: _Config) -> list[_Key]:
-    """Options that have another value, were removed or are new."""
+def _differing(expected: _Config, found: _Config, ours: Collection[_Key]) -> list[_Key]:
+    """Options that have another value, were removed or are new. `ours`: those of the trial."""
     keys = {key for key in {*expected, *found} if expected.get(key) != found.get(key)}
-    return sorted(key for key in keys if key in expected or not key[2].startswith(_OWN))
+    return sorted(key for key in keys if not _is_of_the_cluster(key, expected, ours))
+
+
+def _is_of_the_cluster(key: _Key, expected: _Config, ours: Collection[_Key]) -> bool:
+    """What daemons set themselves: an OSD the capacity that it measured when it started, a manager
+    of cephadm the memory of each host's OSDs."""
+    section, mask, name = key
+    measured = name.startswith(_OWN) and section.startswith("osd.") and not mask
+    tuned = name == _TUNED and (mask.startswith("host:") or section.startswith("osd."))
+    return key not in ours and ((measured and key not in expected) or tuned)
 
 
 def _named(key: _Key) -> str:

@@ -4,11 +4,17 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import fmean, geometric_mean
+from statistics import fmean, geometric_mean, median
 from typing import Any, Protocol
 
 from cephqos_insight.trial.estimate import Effect, Verdict, estimate, interval, judge, spent
-from cephqos_insight.trial.guard import LEAST_OPERATIONS, Guard, Harm, is_enough
+from cephqos_insight.trial.guard import (
+    LEAST_OPERATIONS,
+    STALLED_SHARE,
+    Guard,
+    Harm,
+    is_enough,
+)
 from cephqos_insight.trial.measure import (
     BLUR,
     LATENCIES,
@@ -200,9 +206,10 @@ async def _first_block(trial: Trial, world: World, watching: Watching) -> None:
 
 
 def no_measure(trial: Trial, harm: Harm) -> str:
-    """Why no guard rail would hold, or nothing."""
-    rate = trial.known[-1].figures["ops/s"] if trial.known else 0.0
-    least = LEAST_OPERATIONS / harm.seconds
+    """Why no guard rail would hold, or nothing: clients who are slowed down to a third, which is
+    not yet harm by itself, must still do enough operations for a p99."""
+    rates = [one.figures["ops/s"] for one in trial.known[-REMEMBERED:]]
+    rate, least = median(rates) if rates else 0.0, LEAST_OPERATIONS / STALLED_SHARE / harm.seconds
     if rate >= least:
         return ""
     return (
@@ -220,6 +227,8 @@ async def _tried(trial: Trial, number: int, arm: str, world: World, watching: Wa
     trial.add(block)
     if block.harm:
         trial.harmed[arm] = block.harm
+    if arm == REFERENCE and block.stretch and not trial.ended:
+        trial.ended = no_measure(trial, watching.harm)
 
 
 async def _blamed(trial: Trial, block: TrialBlock, world: World, watching: Watching) -> TrialBlock:

@@ -10,7 +10,7 @@ from cephqos_insight.trial.measure import BlockFigures
 # Fewer operations say nothing of a 99th percentile.
 LEAST_OPERATIONS = 100
 # Clients that wait for an OSD do nothing, and have no latency.
-_STALLED_SHARE = 1 / 3
+STALLED_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Guard:
             median(one.figures[figure] for one in self.reference) for figure in ("p99", "ops/s")
         )
         slow = stretch.figures.get("p99", 0.0) > self.harm.factor * p99
-        stalled = stretch.figures.get("ops/s", 0.0) < _STALLED_SHARE * rate
+        stalled = stretch.figures.get("ops/s", 0.0) < STALLED_SHARE * rate
         bound = f"{self.harm.factor:g} × {p99 * 1e3:.3g} ms"
         return {
             f"clients' p99 was above {bound}": slow if is_enough(stretch) else None,

@@ -12,6 +12,7 @@ from cephqos_insight.trial.plan import REFERENCE, TriedSetting
 from cephqos_loadgen.cluster.restarts import named
 
 _LARGE = 1.1  # a change of a rate by this factor is said first
+_SEVERAL = 3  # rounds
 
 
 def lines(
@@ -65,7 +66,7 @@ def _none_found(change: Effect) -> str:
 def _other_changes(trial: Trial, name: str) -> Iterator[str]:
     """What changed clearly, though the figure that decides did not. It comes first."""
     for figure in RATES:
-        if _stands_still(trial, name, figure):
+        if _stood_still(trial, name, figure):
             yield f"{figure} stood still"
         elif figure != trial.by:
             change = trial.change(name, figure)
@@ -75,6 +76,14 @@ def _other_changes(trial: Trial, name: str) -> Iterator[str]:
 
 def _is_large(change: Effect) -> bool:
     return not 1 / _LARGE < change.ratio < _LARGE
+
+
+def _stood_still(trial: Trial, name: str, figure: str) -> bool:
+    """There was none, in several rounds in which the reference had some. In one of them something
+    may have ended by itself."""
+    pairs = list(trial.pairs(name, figure))
+    had = sum(bool(other) for _, other in pairs)
+    return had >= _SEVERAL and not any(one for one, _ in pairs)
 
 
 def _stands_still(trial: Trial, name: str, figure: str) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.trial.simulated import Load, SimulatedWorld
@@ -101,6 +102,35 @@ class TroubledWorld(InterruptedWorld):
 
     async def trouble(self) -> str:
         return "down: osd.1" if self.time > 400 else ""
+
+
+def test_a_full_disk_loses_neither_the_report_nor_what_was_not_undone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @asynccontextmanager
+    async def world(*_: object) -> AsyncIterator[TroubledWorld]:
+        yield TroubledWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
+        raise NotRestored("not undone: ceph config rm osd osd_max_scrubs: timed out")
+
+    written = cli.JsonLines.write
+
+    def full(archive: cli.JsonLines, entry: dict[str, Any]) -> None:
+        if entry["event"] != "planned":
+            raise OSError(28, "No space left on device")
+        written(archive, entry)
+
+    def no_space(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cli, "_world", world)
+    monkeypatch.setattr(cli.JsonLines, "write", full)
+    monkeypatch.setattr(Path, "write_text", no_space)
+    command = ("trial", "--lab", "a", "--try", "same", "--every", "30", "--out", str(tmp_path))
+    assert main(command) != 0
+    shown = capsys.readouterr()
+    assert "No space left on device" in shown.out
+    assert "After the trial: ceph config rm osd osd_max_scrubs" in shown.out
+    assert "not undone: ceph config rm osd osd_max_scrubs" in shown.err
 
 
 def test_the_report_is_written_although_the_terminal_is_lost_and_not_all_was_undone(

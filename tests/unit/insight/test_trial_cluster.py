@@ -323,8 +323,12 @@ async def test_what_happens_to_the_cluster_is_trouble(monkeypatch: pytest.Monkey
     world = world_on(cluster, "osd_max_scrubs=3")
     await world.check()
     await world.put("osd_max_scrubs=3")
-    cluster.options["osd", "osd_mclock_max_capacity_iops_ssd"] = "7"  # an OSD's own
+    cluster.options["osd.1", "osd_mclock_max_capacity_iops_ssd"] = "7"  # an OSD's own
     assert await world.trouble() == ""
+    cluster.options["osd", "osd_mclock_max_capacity_iops_ssd"] = "7"
+    capacity = "osd osd_mclock_max_capacity_iops_ssd"
+    assert await world.trouble() == f"someone has changed {capacity}"
+    del cluster.options["osd", "osd_mclock_max_capacity_iops_ssd"]
     cluster.options["osd", "osd_max_scrubs"] = "9"
     assert await world.trouble() == "someone has changed osd osd_max_scrubs"
     cluster.options["osd", "osd_max_scrubs"] = "3"
@@ -446,6 +450,42 @@ async def test_only_a_new_alert_of_this_cluster_is_trouble() -> None:
         prometheus.alerts = [*before, (labels, 1.0)]
         said = await world.trouble()
         assert said == (f"an alert fires: {labels['alertname']}" if ends else ""), labels
+
+
+async def test_an_alert_that_ended_and_begins_again_is_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prometheus, now = FiringPrometheus(), 1000.0
+    monkeypatch.setattr(WatchedAlerts, "now", lambda self: now)
+    prometheus.alerts = before = [({"alertname": "Slow", "cluster": TriedCluster.fsid}, 1.0)]
+    world = world_on(TriedCluster(), "same", prometheus=prometheus)
+    await world.check()
+    assert await world.trouble() == ""
+    for wait, alerts, said in (
+        (30.0, [], ""),
+        (30.0, before, ""),  # Prometheus has restarted
+        (30.0, [], ""),
+        (130.0, [], ""),
+        (30.0, before, "an alert fires: Slow"),
+    ):
+        now += wait
+        prometheus.alerts = alerts
+        assert await world.trouble() == said, (now, said)
+
+
+async def test_memory_that_cephadm_shares_out_is_no_trouble() -> None:
+    class Tuned(TriedCluster):
+        value = "4000000000"
+
+        def _config_dump(self) -> list[dict[str, str]]:
+            it = {"section": "osd", "name": "osd_memory_target", "mask": "host:a"}
+            return [*super()._config_dump(), it | {"value": self.value}]
+
+    cluster = Tuned()
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    cluster.value = "3900000000"
+    assert await world.trouble() == ""
 
 
 async def test_a_prometheus_that_is_lost_or_sees_the_cluster_no_more_is_trouble(

@@ -125,6 +125,18 @@ def test_without_clients_nothing_is_tried() -> None:
     assert "no guard rail would hold" in trial.ended and world.log == []
 
 
+def test_a_trial_ends_when_clients_do_too_little_for_a_guard_rail() -> None:
+    """A p99 of three times as long, of clients who then do a third, must still be known."""
+    world = SimulatedWorld({"c": 2.8}, 7, QUIET)
+    world.ops = lambda at: 12 / 2.8 if world.arm else 12.0
+    trial, _ = run(world, every=3.0, harm=HARM)
+    assert "no guard rail would hold" in trial.ended and world.log == []
+    fading = SimulatedWorld({"c": 1.0}, 7, QUIET)
+    fading.ops = lambda at: 2000.0 if at < 1000 else 2.0
+    trial, _ = run(fading, every=3.0, harm=HARM)
+    assert "no guard rail would hold" in trial.ended and trial.rounds < 6
+
+
 # -- blocks that say nothing ---------------------------------------------------------------------
 
 
@@ -257,7 +269,7 @@ def test_clients_that_do_too_little_for_a_guard_rail_are_named() -> None:
     world = SimulatedWorld({"c": 8.0}, 3, QUIET)
     world.ops = lambda at: 2.0
     trial, _ = run(world, every=3.0, harm=HARM)
-    assert trial.ended == "clients did 1.99 ops/s, and with less than 5 no guard rail would hold"
+    assert trial.ended == "clients did 1.99 ops/s, and with less than 15 no guard rail would hold"
     world = SimulatedWorld({"c": 8.0}, 3, QUIET)
     world.ops = lambda at: 6.0
     trial, _ = run(world, every=3.0, harm=HARM)
@@ -279,6 +291,15 @@ def test_what_stands_still_under_a_setting_is_said_first() -> None:
     (line, *_) = report.lines(trial, [parse_candidate("slots=2")], {})
     assert line.startswith("slots=2: recovery/s stood still, no difference found, up to ")
     assert "recovery/s: none in 6 of 6 blocks (100 as it is)" in line
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_recovery_that_ends_by_itself_is_not_the_setting(seed: int) -> None:
+    world = SimulatedWorld({"same": 1.0}, seed, QUIET)
+    world.recovery = lambda: 100.0 if world.time < 1800 else 0.0
+    trial, _ = run(world, rounds=(6, 6))
+    (line, *_) = report.lines(trial, [parse_candidate("same")], {})
+    assert "stood still" not in line
 
 
 def test_clients_that_do_less_are_said_before_a_latency_that_is_the_same() -> None:
