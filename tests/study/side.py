@@ -270,7 +270,7 @@ def _beside_clients(observed: Observation) -> dict[str, float]:
         if not recovery or not recovery.objects or not ends or phase.kind == "fio":
             continue
         if phase.end_unix_seconds > (end := max(ends)) + _LATER:
-            done = grown_since(counters, np.array([end]), start)[0]
+            done = float(grown_since(counters, np.array([end]), start)[0])
             if not math.isfinite(done):
                 return {}
             each = recovery.bytes / recovery.objects

@@ -18,6 +18,7 @@ from cephqos_base.command import main
 from cephqos_insight.trial import cli
 from cephqos_insight.trial.plan import parse_candidate
 from cephqos_loadgen.plan.errors import NotRestored
+from cephqos_loadgen.run_recording.files import JsonLines
 
 TRY = ("trial", "--try", "profile=high_client_ops")
 
@@ -112,9 +113,9 @@ def test_a_full_disk_loses_neither_the_report_nor_what_was_not_undone(
         yield TroubledWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
         raise NotRestored("not undone: ceph config rm osd osd_max_scrubs: timed out")
 
-    written = cli.JsonLines.write
+    written = JsonLines.write
 
-    def full(archive: cli.JsonLines, entry: dict[str, Any]) -> None:
+    def full(archive: JsonLines, entry: dict[str, Any]) -> None:
         if entry["event"] != "planned":
             raise OSError(28, "No space left on device")
         written(archive, entry)
@@ -123,7 +124,7 @@ def test_a_full_disk_loses_neither_the_report_nor_what_was_not_undone(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(cli, "_world", world)
-    monkeypatch.setattr(cli.JsonLines, "write", full)
+    monkeypatch.setattr(JsonLines, "write", full)
     monkeypatch.setattr(Path, "write_text", no_space)
     command = ("trial", "--lab", "a", "--try", "same", "--every", "30", "--out", str(tmp_path))
     assert main(command) != 0
