@@ -108,6 +108,19 @@ def test_more_policies_than_colours_share_several_charts_and_the_first_is_in_eac
     assert of_charts == [["wpq", "a", "b", "c", "d"], ["wpq", "e", "f", "g"]]
 
 
+def test_lines_are_in_the_order_of_the_plan_and_a_long_legend_has_several_rows(
+    tmp_path: Path,
+) -> None:
+    names = [f"a_policy_with_a_long_name_{number}" for number in range(6)]
+    run = run_of(tmp_path / "run", {name: [SyntheticRepeat(9.0)] for name in names})
+    shuffled = replace(run, observations=run.observations[3:] + run.observations[:3])
+    (chart,) = drawn(shuffled, "overlaid")
+    keys = re.findall(r'class="key" data-n="(\d)">.*?<text x="([\d.]+)"[^>]*>([^<]+)<', chart.svg)
+    assert [name for _, _, name in keys] == names
+    assert [int(number) for number, _, _ in keys] == list(range(6))
+    assert max(float(x) for _, x, _ in keys) < 860 - 6 * len(names[0])
+
+
 def test_one_point_is_laid_over_nothing(tmp_path: Path) -> None:
     assert drawn(run_of(tmp_path / "run", {"a": [SyntheticRepeat(9.0)]}), "overlaid") == []
 

@@ -88,7 +88,9 @@ def _groups(run: ReportRun) -> dict[tuple[str, ...], dict[str, list[Observation]
     names = list(axes[0]) if axes else []
     varying = [name for name in names if len({its.get(name) for its in axes}) > 1]
     groups: dict[tuple[str, ...], dict[str, list[Observation]]] = {}
-    for observed in run.finished if varying else []:
+    planned = [point["name"] for point in run.plan["points"]]
+    ran = sorted(run.finished, key=lambda observed: planned.index(observed.record.point))
+    for observed in ran if varying else []:
         its = observed.record.axes
         others = tuple(f"{name} {its[name]}" for name in varying[:-1])
         groups.setdefault(others, {}).setdefault(its[varying[-1]], []).append(observed)

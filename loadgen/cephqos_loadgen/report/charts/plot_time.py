@@ -23,6 +23,7 @@ _PANEL: Final = 110.0  # height of a panel
 _BETWEEN_PANELS: Final = 34.0  # for a panel's title and legend
 _STRIP: Final = 20.0  # height of a strip
 _LEGEND_LEFT: Final = 290.0
+_LEGEND_ROW: Final = 16.0
 _LETTER: Final = 6.8  # about, width of a letter in a bar
 
 
@@ -91,13 +92,15 @@ def over_time(
     """One repeat of `seconds`: `bands` are when scrub and recovery were active."""
     across = Scale(0.0, max(seconds, 1.0), _LEFT, _RIGHT)
     lanes = _lanes(phases)
-    panels_top = _BARS_TOP + _BAR * len(lanes) + 26
-    strips_top = panels_top + (_PANEL + _BETWEEN_PANELS) * len(panels)
-    bottom = strips_top + _STRIP * len(strips) if strips else strips_top - _BETWEEN_PANELS
+    rows = max((len(_legend_rows(panel)) for panel in panels), default=1)
+    between = _BETWEEN_PANELS + _LEGEND_ROW * (rows - 1)
+    panels_top = _BARS_TOP + _BAR * len(lanes) + 26 + _LEGEND_ROW * (rows - 1)
+    strips_top = panels_top + (_PANEL + between) * len(panels)
+    bottom = strips_top + _STRIP * len(strips) if strips else strips_top - between
     body = [svg.text(8, 20, title, "title"), *_phase_bars(lanes, across)]
     body.append(_time_axis(across, panels_top, bottom, since))
     for index, panel in enumerate(panels):
-        body += _panel(panel, bands, across, panels_top + (_PANEL + _BETWEEN_PANELS) * index)
+        body += _panel(panel, bands, across, panels_top + (_PANEL + between) * index)
     if strips:
         body.append(svg.text(8, strips_top - 6, "main causes (darker: on more OSDs)"))
         body += _strips(strips, across, strips_top)
@@ -149,13 +152,20 @@ def _panel(panel: Panel, bands: Sequence[Band], across: Scale, top: float) -> It
     yield svg.moving(shades)
     yield from svg.y_axis(scale, _LEFT, _RIGHT, "")
     yield svg.text(8, top - 10, panel.axis, "axisname")
-    if len(panel.lines) > 1:
-        yield svg.legend(_LEGEND_LEFT, top - 10, [line.name for line in panel.lines], lines=True)
+    first, rows = 0, _legend_rows(panel) if len(panel.lines) > 1 else []
+    for above, names in zip(reversed(range(len(rows))), rows, strict=True):
+        y = top - 10 - _LEGEND_ROW * above
+        yield svg.legend(_LEGEND_LEFT, y, names, lines=True, first=first)
+        first += len(names)
     for index, line in enumerate(panel.lines):
         points = [(across.at(x), scale.at(y)) for x, y in line.points]
         gap = 1.5 * (across.at(panel.step) - across.at(0)) if panel.step else math.inf
         yield svg.moving(svg.path(points, index, thin=True, name=line.name, gap=gap))
     yield "</g>"
+
+
+def _legend_rows(panel: Panel) -> list[list[str]]:
+    return svg.legend_rows([line.name for line in panel.lines], _RIGHT - _LEGEND_LEFT)
 
 
 def _shade(band: Band, across: Scale, top: float) -> str:

@@ -180,14 +180,28 @@ def cut(content: str, most: int) -> str:
     return content if len(content) <= most else content[: most - 1] + "…"
 
 
-def legend(x: float, y: float, names: Sequence[str], lines: bool) -> str:
-    """Marks and their names in one row."""
+def _key_width(name: str) -> float:
+    return _KEY_WIDTH + _LETTER_WIDTH * min(len(name), _KEY_LETTERS)
+
+
+def legend_rows(names: Sequence[str], width: float) -> list[list[str]]:
+    """The names in rows that are no wider."""
+    rows: list[list[str]] = [[]]
+    for name in names:
+        if rows[-1] and sum(map(_key_width, (*rows[-1], name))) > width:
+            rows.append([])
+        rows[-1].append(name)
+    return rows
+
+
+def legend(x: float, y: float, names: Sequence[str], lines: bool, first: int = 0) -> str:
+    """Marks and their names in one row; `first` is the number of the first of them."""
     parts = []
-    for index, name in enumerate(names):
+    for index, name in enumerate(names, start=first):
         key = [path([(x, y - 4), (x + 22, y - 4)], index)] if lines else []
         key += [marker(x + 11, y - 4, index), text(x + 28, y, cut(name, _KEY_LETTERS))]
         parts.append(f'<g class="key" data-n="{index % COLOURS}">{"".join(key)}</g>')
-        x += _KEY_WIDTH + _LETTER_WIDTH * min(len(name), _KEY_LETTERS)
+        x += _key_width(name)
     return "".join(parts)
 
 
