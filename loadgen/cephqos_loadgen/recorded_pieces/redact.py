@@ -24,6 +24,7 @@ _NUMBER_LABELS: Final = """
 _NUMBERS: Final = frozenset(_NUMBER_LABELS.split())
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+([.,:-][0-9]+)*(e[-+]?[0-9]+)?|[+-]Inf")
 _WORDS: Final = """
+    bound: low likely high
     by: cpu device memory network replica reactor sibling thread client immediate
         background_recovery background_best_effort replica_writes cpu_limit memory_limit io_limit
     capacity_origin: default measured configured benchmark

@@ -271,7 +271,7 @@ def test_clients_that_do_too_little_for_a_guard_rail_are_named() -> None:
     trial, _ = run(world, every=3.0, harm=HARM)
     assert trial.ended == "clients did 1.99 ops/s, and with less than 15 no guard rail would hold"
     world = SimulatedWorld({"c": 8.0}, 3, QUIET)
-    world.ops = lambda at: 6.0
+    world.ops = lambda at: 16.0
     trial, _ = run(world, every=3.0, harm=HARM)
     assert "p99 was above" in trial.harmed["c"]
 
