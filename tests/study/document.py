@@ -267,7 +267,7 @@ def _over_time(sides: Sides) -> Iterator[str]:
     if not any(it.name in sides for it in OVER_TIME):
         return
     yield from ("## Over time", "")
-    yield "In one lab: latency, what is scrubbed, what is recovered, since clients began."
+    yield "Curves are of one lab, and begin with its clients: latency, scrub, objects recovered."
     yield ""
     for experiment in OVER_TIME:
         for name in OVER_TIME_CHARTS if experiment.name in sides else ():

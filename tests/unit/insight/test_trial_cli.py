@@ -105,14 +105,15 @@ class TroubledWorld(InterruptedWorld):
         return "down: osd.1" if self.time > 400 else ""
 
 
+@asynccontextmanager
+async def not_all_undone(*_: object) -> AsyncIterator[TroubledWorld]:
+    yield TroubledWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
+    raise NotRestored("not undone: ceph config rm osd osd_max_scrubs: timed out")
+
+
 def test_a_full_disk_loses_neither_the_report_nor_what_was_not_undone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    @asynccontextmanager
-    async def world(*_: object) -> AsyncIterator[TroubledWorld]:
-        yield TroubledWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
-        raise NotRestored("not undone: ceph config rm osd osd_max_scrubs: timed out")
-
     written = JsonLines.write
 
     def full(archive: JsonLines, entry: dict[str, Any]) -> None:
@@ -123,7 +124,7 @@ def test_a_full_disk_loses_neither_the_report_nor_what_was_not_undone(
     def no_space(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "_world", world)
+    monkeypatch.setattr(cli, "_world", not_all_undone)
     monkeypatch.setattr(JsonLines, "write", full)
     monkeypatch.setattr(Path, "write_text", no_space)
     command = ("trial", "--lab", "a", "--try", "same", "--every", "30", "--out", str(tmp_path))
@@ -137,12 +138,7 @@ def test_a_full_disk_loses_neither_the_report_nor_what_was_not_undone(
 def test_the_report_is_written_although_the_terminal_is_lost_and_not_all_was_undone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    @asynccontextmanager
-    async def world(*_: object) -> AsyncIterator[TroubledWorld]:
-        yield TroubledWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
-        raise NotRestored("not undone: ceph config rm osd osd_max_scrubs: timed out")
-
-    monkeypatch.setattr(cli, "_world", world)
+    monkeypatch.setattr(cli, "_world", not_all_undone)
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, LostTerminal())
     command = ("trial", "--lab", "a", "--try", "same", "--every", "30", "--out", str(tmp_path))

@@ -203,10 +203,8 @@ def _time_left(samples: Samples, series: str, start: float, end: float) -> TimeL
     all pools."""
     seconds: dict[str, float] = {}
     for gauge in samples.of(series):
-        value, bound = (
-            gauge.at(end, max(start, end - _FRESH_SECONDS)),
-            gauge.labels.get("bound", ""),
-        )
+        value = gauge.at(end, max(start, end - _FRESH_SECONDS))
         if value is not None:
+            bound = gauge.labels.get("bound", "")
             seconds[bound] = max(value, seconds.get(bound, 0.0))
     return TimeLeft.of(seconds)
