@@ -15,6 +15,9 @@ class ChangedCluster:
 
     fsid = "11111111-2222-3333-4444-555555555555"
 
+    release = "18.2.7"  # of all OSDs
+    crush_version = 3
+
     def __init__(self) -> None:
         self.keys: dict[str, str] = {}
         self.options: dict[tuple[str, str], str] = {}
@@ -96,6 +99,7 @@ class ChangedCluster:
     def _osd_dump(self) -> dict[str, Any]:
         return {
             "flags": ",".join(sorted(self.flags)),
+            "crush_version": self.crush_version,
             "osds": [{"osd": osd, **entry} for osd, entry in self.osd_map.items()],
             "pools": [{"pool": number, **pool} for number, pool in self.pools.items()],
             "pg_upmap_items": [
@@ -108,6 +112,9 @@ class ChangedCluster:
                 for pg, o in self.upmaps.items()
             ],
         }
+
+    def _osd_metadata(self) -> list[dict[str, Any]]:
+        return [{"id": osd, "ceph_version_short": self.release} for osd in self.osd_map]
 
     def _osd_set_group(self, flags: str, who: Sequence[str]) -> None:
         self._changed("osd set-group", flags, *who)

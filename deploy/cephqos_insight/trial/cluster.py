@@ -79,6 +79,7 @@ class RealWorld:
         self._unheard_since: float | None = None  # monitors
         self._flags = ""
         self._weights: Mapping[int, float] = {}
+        self._crush: int | None = None  # the number of the CRUSH map
         self._before: _Config = {}
         self._expected: _Config = {}
         self._alerts = WatchedAlerts(prometheus, cluster.fsid) if prometheus else None
@@ -114,7 +115,8 @@ class RealWorld:
             raise ClusterUnfit(f"{named(silent)} did not say what clients did: {why}")
         dump = await self._cluster.command("osd dump")
         self._flags, self._weights = dump["flags"], _weights(dump)
-        self._before = self._expected = await self._config()
+        self._crush = dump.get("crush_version")
+        self._before = self._expected = await self._stored()
         if self._alerts:
             self._cluster.note(await self._alerts.begin(dump))
 
@@ -132,14 +134,14 @@ class RealWorld:
             return
         self._numbers = await self._settings.put(options)
         self.way_back[candidate] = self.journal.commands()
-        self._expected = await self._config()
+        self._expected = await self._stored()
         try:
             async with asyncio.timeout(_VERIFY_SECONDS):
                 await self._settings.verify(options)
         except (CephqosError, CommandFailed, TimeoutError) as error:
             why = await self.trouble() or str(error) or "OSDs did not say in time what they have"
             raise SettingRefused(why) from error
-        self._expected = await self._config()
+        self._expected = await self._stored()
 
     async def back(self) -> None:
         """NotRestored if the settings are not as before: someone may have changed them."""
@@ -149,7 +151,7 @@ class RealWorld:
         self._numbers = []
         problems = [*failures, *self.journal.left]
         if not problems:
-            differing = _differing(self._before, await self._config(), self._ours)
+            differing = _differing(self._before, await self._stored(), self._ours)
             problems = [f"not as before the trial: {_named(key)}" for key in differing]
         if problems:
             raise NotRestored("; ".join(problems))
@@ -271,6 +273,8 @@ class RealWorld:
         if moved := sorted(_weights(dump).items() - self._weights.items()):
             osd, weight = moved[0]
             return f"someone has set the weight of osd.{osd} to {weight:g} (0: it is out)"
+        if dump.get("crush_version") != self._crush:
+            return "the CRUSH map has changed: data may move"
         if differing := _differing(self._expected, config, self._ours):
             return f"someone has changed {', '.join(map(_named, differing))}"
         return await self._alerts.trouble() if self._alerts else ""
@@ -282,6 +286,11 @@ class RealWorld:
 
     async def _config(self) -> _Config:
         return _by_key(await self._watch.once("config dump"))
+
+    async def _stored(self) -> _Config:
+        """The same, where no other look follows soon: monitors may need a while."""
+        reply = await self._cluster.command("config dump", patience=_MONITORS_SECONDS)
+        return _by_key(reply)
 
 
 def _by_key(config_dump: Any) -> _Config:

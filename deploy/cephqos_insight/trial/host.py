@@ -165,14 +165,16 @@ async def conduct_on_host(trial: HostTrial, world: World, watching: Watching) ->
     in_force, candidate = REFERENCE, trial.timetable.candidates[0]
     for number, arm in stages(trial.timetable):
         if arm == candidate and in_force == REFERENCE:
-            trial.ended = no_measure(trial, watching.harm)
+            trial.ended = _no_reference(trial) or no_measure(trial, watching.harm)
             if trial.ended:
                 return
         if arm != in_force:
             watching.heard("restart", {"arm": arm})
             await (world.put(arm) if arm == candidate else world.back())
             in_force = arm
-        block = await _block(trial, number, arm, world, watching)
+        block = await _block(trial, number, arm, world, watching, guarded=arm == candidate)
+        if block.harm:
+            block = await _blamed(trial, block, world, watching)
         trial.blocks.append(block)
         if block.harm:
             trial.harmed[arm] = block.harm
@@ -185,10 +187,32 @@ async def conduct_on_host(trial: HostTrial, world: World, watching: Watching) ->
         trial.ended = "the host differs from the others by another amount after it than before"
 
 
-async def _block(
-    trial: HostTrial, number: int, arm: str, world: World, watching: Watching
+def _no_reference(trial: HostTrial) -> str:
+    lost = [block.lost for block in trial.blocks if block.lost]
+    known = trial.known or not lost
+    return "" if known else f"what is set now could not be measured: {lost[-1]}"
+
+
+async def _blamed(
+    trial: HostTrial, block: TrialBlock, world: World, watching: Watching
 ) -> TrialBlock:
-    guard = None if arm in (REFERENCE, AGAIN) else Guard(watching.harm, trial.known)
+    """The harmful block, or the same without the blame. Clients wait for all OSDs, also for those of
+    other hosts: the setting is blamed if they do not suffer once the host is as before. It is not
+    put in force again, as that takes restarts."""
+    watching.heard("restart", {"arm": AGAIN})
+    await world.back()
+    check = await _block(trial, 0, AGAIN, world, watching, guarded=True)
+    trial.blocks.append(replace(check, harm=""))
+    if not check.harm and not trial.ended:
+        return block
+    trial.ended = trial.ended or f"{block.harm}; without the setting it was no better"
+    return replace(block, harm="", lost=trial.ended)
+
+
+async def _block(
+    trial: HostTrial, number: int, arm: str, world: World, watching: Watching, *, guarded: bool
+) -> TrialBlock:
+    guard = Guard(watching.harm, trial.known) if guarded else None
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
     readings: list[Reading] = []

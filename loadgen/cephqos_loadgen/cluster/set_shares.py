@@ -47,6 +47,19 @@ async def above_profile(
     return await _what_to_do(cluster, above) if above else ""
 
 
+async def kept_in_force(cluster: ClusterView, who: str) -> str:
+    """What to do about shares that were removed while a built-in profile was in force; empty if
+    no OSD keeps them."""
+    known = (await releases(cluster)).values()
+    if all((release or FIRST_WITHOUT_SET_SHARES) >= FIRST_WITHOUT_SET_SHARES for release in known):
+        return ""
+    section = "osd" if who == "global" else who
+    return (
+        f"shares of {who} were removed after their custom profile, so OSDs keep them in force until"
+        f" the profile changes: ceph config set {section} {PROFILE_OPTION} {CUSTOM}, and back"
+    )
+
+
 async def _what_to_do(
     cluster: ClusterView, above: Mapping[int, tuple[str, Collection[str]]]
 ) -> str:

@@ -168,7 +168,8 @@ class Journal:
                 if away and not entry.of_this_host:
                     raise away
                 self._check_restarts(number)
-                if left := await entry.carry_out(cluster):
+                left = await entry.carry_out(cluster)
+                if left and left not in self.left:
                     self.left.append(left)
             except (CephqosError, CommandFailed, OSError) as error:
                 away = error if isinstance(error, ClusterAway) else away

@@ -335,6 +335,9 @@ async def test_what_happens_to_the_cluster_is_trouble(monkeypatch: pytest.Monkey
     cluster.flags.add("noout")
     assert await world.trouble() == "someone has changed flags of the cluster: noout"
     cluster.flags.discard("noout")
+    cluster.crush_version += 1
+    assert await world.trouble() == "the CRUSH map has changed: data may move"
+    cluster.crush_version -= 1
     cluster.osd_map[0]["in"] = 0
     assert await world.trouble() == "someone has set the weight of osd.0 to 0 (0: it is out)"
     cluster.osd_map[1]["up"] = 0

@@ -77,6 +77,25 @@ def test_a_harmful_setting_ends_it_and_clients_that_do_nothing_do_not_let_it_beg
     assert run_on_host(idle).ended.startswith("clients did 0 ops/s") and idle.mine.log == []
 
 
+@pytest.mark.parametrize("whose", ["clients", "the other host's disk"])
+def test_what_is_as_bad_without_the_setting_is_not_blamed_on_it(whose: str) -> None:
+    world = TwoHosts(1.0, 1)
+    if whose == "clients":
+        world.mine.ops = world.others.ops = lambda at: 2000.0 if at < 1900 else 10.0
+    else:
+        world.others.slower = lambda at: 1.0 if at < 1900 else 9.0
+    trial = run_on_host(world, harm=Harm(1.5, 20.0))
+    assert not trial.harmed and world.mine.log[-1][1] == "back"
+    assert "; without the setting it was no better" in answer(trial)
+
+
+def test_a_host_that_could_not_be_measured_as_it_is_gets_nothing_set() -> None:
+    world = TwoHosts(1.0, 1)
+    world.mine.ops = world.others.ops = lambda at: 2000.0 if at % 300 < 180 else 500.0
+    assert run_on_host(world).ended.startswith("what is set now could not be measured: the load")
+    assert world.mine.log == []
+
+
 # -- which OSDs ----------------------------------------------------------------------------------
 
 

@@ -136,6 +136,31 @@ async def test_an_option_that_someone_else_has_changed_is_left_and_said() -> Non
     assert cluster.asked == []
 
 
+SHARE = OptionSet("osd", "osd_mclock_scheduler_client_res", None, "0.3")
+
+
+@pytest.mark.parametrize(
+    ("profile", "release", "kept"),
+    [
+        ({("osd", "osd_mclock_profile"): "custom"}, "18.2.7", False),
+        ({("global", "osd_mclock_profile"): "custom"}, "18.2.7", False),
+        ({("osd", "osd_mclock_profile"): "balanced"}, "20.2.0", True),
+        ({}, "18.2.7", True),
+        ({}, "21.3.0", False),
+    ],
+)
+async def test_a_share_that_osds_keep_after_it_is_removed_is_said(
+    profile: dict[tuple[str, str], str], release: str, kept: bool
+) -> None:
+    """Someone has removed the custom profile before the run could give the share back."""
+    cluster = ChangedCluster()
+    cluster.release = release
+    cluster.options |= {("osd", SHARE.name): "0.3", **profile}
+    said = await left(SHARE, cluster)
+    assert ("ceph config set osd osd_mclock_profile custom, and back" in said) is kept
+    assert bool(said) is kept and cluster.asked == [f"config rm osd {SHARE.name}"]
+
+
 async def test_a_flag_is_cleared_or_set_again_only_where_it_is_still_so() -> None:
     cluster = ChangedCluster()
     cluster.flags = {"noscrub"}

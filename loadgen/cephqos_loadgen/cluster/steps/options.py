@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from cephqos_base.profiles import CUSTOM, PROFILE_OPTION, SHARE_OPTIONS
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.option_values import read_info, same_value
+from cephqos_loadgen.cluster.set_shares import kept_in_force
 from cephqos_loadgen.cluster.steps.step import StepBack, boolean, maybe, one_of, part, text, word
 from cephqos_loadgen.plan.ceph_options import shapes_load
 from cephqos_loadgen.plan.reading import CLUSTER_FLAGS, SECTION
@@ -59,7 +61,8 @@ class OptionSet(StepBack):
         return shlex.join(["ceph", "config", "set", self.who, self.name, self.before])
 
     async def carry_out(self, cluster: ClusterConnection) -> str:
-        now = (await stored_options(cluster)).get((self.who, self.name))
+        stored = await stored_options(cluster)
+        now = stored.get((self.who, self.name))
         if now == self.before:
             return ""
         if now is None:
@@ -75,9 +78,17 @@ class OptionSet(StepBack):
                 )
         if self.before is None:
             await cluster.command("config rm", who=self.who, name=self.name)
+            if self.name in SHARE_OPTIONS and not self._is_custom(stored):
+                return await kept_in_force(cluster, self.who)
         else:
             await cluster.command("config set", who=self.who, name=self.name, value=self.before)
         return ""
+
+    def _is_custom(self, stored: Mapping[tuple[str, str], str]) -> bool:
+        """Whether the profile of these OSDs is the custom one, as far as monitors have it."""
+        sections = (self.who, "osd", "global")
+        profiles = (stored.get((section, PROFILE_OPTION)) for section in sections)
+        return next(filter(None, profiles), "") == CUSTOM
 
     async def _type(self, cluster: ClusterConnection) -> str:
         try:
