@@ -116,7 +116,9 @@ class HttpServer:
         self._address = address
         self._within = within
         self._headers = {**address.headers, **(headers or {})}
-        self._tls = tls or True
+        # Not aiohttp's own: what it knows of authorities is as old as its import.
+        secure = address.url.startswith("https:")
+        self._tls = tls or (ssl.create_default_context() if secure else True)
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -190,6 +192,8 @@ def in_one_line(error: Exception) -> str:
     """Why a request failed, in words that end an error message."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the connection was closed without an answer; if this port speaks TLS, try https://"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {_why_not_trusted(error.certificate_error)}"
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         # Its errno is OpenSSL's, not the system's.
         return _tls_failure(error.os_error)
@@ -198,6 +202,11 @@ def in_one_line(error: Exception) -> str:
         # For an unknown host name the number is getaddrinfo's, below zero: strerror has no text.
         return (os.strerror(number) if number > 0 else str(text)).lower()
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _why_not_trusted(error: Exception) -> str:
+    """As OpenSSL says it, such as `unable to get local issuer certificate`."""
+    return getattr(error, "verify_message", "") or str(error)
 
 
 def _tls_failure(error: OSError) -> str:

@@ -3,8 +3,10 @@
 import asyncio
 import gzip
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,32 @@ async def answering(status: int, body: bytes, **headers: str) -> AsyncIterator[s
 
     async with serving(answer) as url:
         yield url
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_an_https_server_is_believed_if_the_system_trusts_its_authority_now(
+    trusted: bool, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that was added after aiohttp had been imported."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificates / "server.crt", certificates / "server.key")
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.crt"))
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=b"here")
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    server = TestServer(app, scheme="https")
+    await server.start_server(ssl=tls)
+    async with server:
+        page = fetch(f"https://127.0.0.1:{server.port}/")
+        if trusted:
+            assert await page == b"here"
+        else:
+            with pytest.raises(NoAnswer, match="its certificate is not trusted: unable to get"):
+                await page
 
 
 @pytest.fixture

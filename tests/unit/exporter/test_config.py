@@ -1,5 +1,7 @@
 """Settings: precedence, and that everything wrong is refused in one line that says where."""
 
+import os
+import ssl
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
 from cephqos_exporter.checks import check
-from cephqos_exporter.cli import every_option, main, read_settings
+from cephqos_exporter.cli import every_option, main, read_settings, small_web_library
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.config import Settings
@@ -210,3 +212,17 @@ def test_a_collector_without_help_is_a_type_error_and_no_class() -> None:
 
         class Silent(DaemonCollector[None], name="silent"):  # type: ignore[call-arg]
             """Its switch would have no help."""
+
+
+@pytest.mark.parametrize("given", [{}, {"SSL_CERT_FILE": "/a/ca.pem"}])
+def test_while_the_web_library_loads_it_finds_no_authorities(
+    given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    with small_web_library():
+        assert not ssl.create_default_context().get_ca_certs()
+    assert dict(os.environ) == before
