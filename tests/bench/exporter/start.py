@@ -10,7 +10,7 @@ from tests.bench.exporter.processes import connect, exporter, scrape
 from tests.bench.exporter.verdicts import Verdicts
 
 _TIMES: Final = 7
-_NO_OSD: Final = "/nonexistent/ceph-osd.*.asok"
+NO_OSD: Final = "/nonexistent/ceph-osd.*.asok"
 _MEGABYTE: Final = 1e6
 
 
@@ -23,7 +23,7 @@ def bench_start(verdicts: Verdicts) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
         helped.append((time.perf_counter() - begun) * 1e3)
         begun = time.perf_counter()
-        with exporter(_NO_OSD) as (process, port):
+        with exporter(NO_OSD) as (process, port):
             started.append((time.perf_counter() - begun) * 1e3)
             scrape(connect(port))
             resident.append(process.memory_info().rss / _MEGABYTE)
