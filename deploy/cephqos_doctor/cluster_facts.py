@@ -41,6 +41,7 @@ _WINDOW: Final = tuple(
 _BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
 _REPORTERS: Final = cluster.option("mon", "mon_osd_min_down_reporters")
 _VERSIONS: Final = cluster.ClusterQuery("versions", target="mon")
+_METADATA: Final = cluster.ClusterQuery("osd metadata", target="mon")
 _CRUSH_RULES: Final = cluster.ClusterQuery("osd crush rule dump", target="mon")
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
@@ -93,6 +94,7 @@ class ClusterFacts:
     osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
     osd_tree: Mapping[str, Any] = field(default_factory=dict)
     crush_rules: Sequence[Any] | None = None  # None: not known
+    rotates: Mapping[int, bool] | None = None  # by OSD: whether its device does; None: not known
     # By kind of daemon, texts with a version; None: not known
     versions: Mapping[str, Sequence[str]] | None = None
     run_keys: Mapping[str, Any] | None = None  # of `cephqos run` in the monitors; None: not known
@@ -143,11 +145,14 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts = await _needed(client, facts)
-            rules, versions = [await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS)]
+            rules, versions, metadata = [
+                await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS, _METADATA)
+            ]
             facts = replace(
                 facts,
                 crush_rules=rules if isinstance(rules, list) else None,
                 versions=_by_daemon(versions),
+                rotates=_rotates(metadata),
             )
             if try_powers or connection.name == _ADMIN:
                 run_keys = await ask(client, _RUN_KEYS)
@@ -202,6 +207,15 @@ def _by_daemon(reply: Any) -> dict[str, list[str]] | None:
     if not isinstance(reply, dict) or not isinstance(reply.get("osd"), dict):
         return None
     return {kind: list(found) for kind, found in reply.items() if isinstance(found, dict)}
+
+
+def _rotates(metadata: Any) -> dict[int, bool] | None:
+    """From `ceph osd metadata`."""
+    if not isinstance(metadata, list):
+        return None
+    said = {"0": False, "1": True}
+    known = [(osd.get("id"), said.get(str(osd.get("rotational")))) for osd in tables(metadata)]
+    return {osd: rotates for osd, rotates in known if isinstance(osd, int) and rotates is not None}
 
 
 async def _balancing(client: MonClient) -> bool | None:

@@ -7,23 +7,83 @@ from typing import Any, Final
 from cephqos_doctor.cluster_facts import REPLICATED, ClusterFacts, tables
 from cephqos_doctor.finding import Check, Finding, quoted
 
+_ROTATES: Final = {"hdd": True, "ssd": False, "nvme": False}  # what a device class says
+_NAMED: Final = 5  # OSDs in a line
+
 
 def _copies(facts: ClusterFacts) -> Iterator[Finding]:
-    rules = {rule.get("rule_id"): rule for rule in tables(facts.crush_rules)}
-    for pool in facts.pools:
+    for pool, rule in _pools_with_rule(facts):
         yield from _few(pool, _needed_parts(pool, facts.osd_map))
-        rule = rules.get(pool.get("crush_rule"), {})
-        near, far, count = _wider(pool, rule, facts.osd_tree)
-        if far:
+        near, counts = _spread(rule, facts.osd_tree)
+        if far := _wider(near, counts, pool.get("size", 0)):
             name = quoted(pool["pool_name"])
             yield Finding(
                 str(pool["pool_name"]),
                 f"this pool's rule puts each of {pool['size']} copies or parts on another {near},"
-                f" and there are {count} of type {far}: one {far} that fails can take several",
+                f" and there are {counts[far]} of type {far}: one {far} that fails can take several",
                 _new_rule(pool, far, _steps(rule)[0].get("item_name", ""))
                 + f"ceph osd pool set {name} crush_rule by-{far}   # at a quiet hour: all its data"
                 " moves",
             )
+
+
+def _pools_with_rule(facts: ClusterFacts) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    rules = {rule.get("rule_id"): rule for rule in tables(facts.crush_rules)}
+    for pool in facts.pools:
+        yield pool, rules.get(pool.get("crush_rule"), {})
+
+
+def _without_osds(facts: ClusterFacts) -> Iterator[Finding]:
+    """Pools whose rule finds fewer buckets with OSDs than it needs. OSDs that are down count."""
+    for pool, rule in _pools_with_rule(facts):
+        near, counts = _spread(rule, facts.osd_tree)
+        size, there = pool.get("size", 0), counts.get(near, 0)
+        if not near or there >= size:
+            continue
+        device_class = str(_steps(rule)[0].get("item_name")).partition("~")[2]
+        of_class = f" of device class {device_class}" if device_class else ""
+        yield Finding(
+            str(pool["pool_name"]),
+            f"this pool's rule puts {size} copies or parts on {size} of type {near}, and finds"
+            f" {there} with an OSD{of_class} that is in: its placement groups lack copies, or have"
+            " no service",
+            f"ceph osd pool set {quoted(pool['pool_name'])} crush_rule RULE   # one of `ceph osd"
+            " crush rule ls` that finds enough: data moves there"
+            + _give_class(device_class)
+            * bool(device_class),
+        )
+
+
+def _give_class(device_class: str, osd: str = "osd.N") -> str:
+    return (
+        f"\nceph osd crush rm-device-class {osd}; ceph osd crush set-device-class"
+        f" {quoted(device_class)} {osd}   # for OSDs that have the wrong class: data moves, too"
+    )
+
+
+def _classes(facts: ClusterFacts) -> Iterator[Finding]:
+    """OSDs whose device class says another medium than their device."""
+    wrong: dict[tuple[str, bool], list[str]] = {}
+    for node in tables(facts.osd_tree.get("nodes")):
+        kind, rotates = str(node.get("device_class")), (facts.rotates or {}).get(node.get("id", -1))
+        if rotates is not None and kind in _ROTATES and _ROTATES[kind] != rotates:
+            wrong.setdefault((kind, rotates), []).append(str(node.get("name")))
+    for (kind, rotates), osds in wrong.items():
+        more = f" and {len(osds) - _NAMED} more" if len(osds) > _NAMED else ""
+        rotates_or_not = "rotates" if rotates else "does not rotate"
+        yield Finding(
+            ", ".join(osds[:_NAMED]) + more,
+            f"the device class is {kind}, and the device {rotates_or_not}, as the OSD sees it: pools"
+            f" for {kind} lie there, or mClock takes the options of the other medium",
+            "cat /sys/block/*/queue/rotational   # 1: disk. If it is wrong there, see"
+            " docs/operate/runbooks/devices.md, Virtual disks; else:"
+            + _give_class("hdd" if rotates else "ssd", osds[0]),
+        )
+
+
+def _classes_unknown(facts: ClusterFacts) -> str:
+    known = facts.osd_tree and facts.rotates is not None
+    return "" if known else "the tree of the OSDs, or what their devices are, is not known"
 
 
 def _reporters(facts: ClusterFacts) -> Iterator[Finding]:
@@ -95,37 +155,38 @@ def _steps(rule: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return steps if operations in (["take", "choose"], ["take", "chooseleaf"]) else []
 
 
-def _wider(
-    pool: Mapping[str, Any], rule: Mapping[str, Any], tree: Mapping[str, Any]
-) -> tuple[str, str, int]:
-    """Over which buckets a rule spreads, the widest that would do for its size, and their number.
-
-    The latter empty if there is none.
-    """
+def _spread(rule: Mapping[str, Any], tree: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:
+    """Over which type of bucket a rule spreads copies, and how many of each type hold an OSD that
+    it may take, the widest type first. Empty if the rule takes or chooses more than once."""
     nodes = {node.get("id"): node for node in tables(tree.get("nodes"))}
-    ranks = {str(node.get("type")): node.get("type_id", 0) for node in nodes.values()}
-    if not (steps := _steps(rule)):
-        return "", "", 0
+    if not (steps := _steps(rule)) or not nodes:
+        return "", {}
     root, _, device_class = str(steps[0].get("item_name")).partition("~")
     start = next((id_ for id_, node in nodes.items() if node.get("name") == root), None)
-    near = str(steps[1].get("type"))
-
-    buckets: dict[str, set[Any]] = {}  # those with OSDs, by type
+    held: dict[tuple[int, str], set[Any]] = {}  # by rank and type
 
     def holds(id_: Any) -> bool:
         node = nodes.get(id_, {})
         if node.get("type") == "osd":
-            return not device_class or node.get("device_class") == device_class
-        held = [holds(child) for child in node.get("children", ())]
-        if any(held) and id_ != start:
-            buckets.setdefault(str(node.get("type")), set()).add(id_)
-        return any(held)
+            same_class = not device_class or node.get("device_class") == device_class
+            found = same_class and node.get("reweight", 1) > 0
+        else:
+            found = any([holds(child) for child in node.get("children", ())])
+        if found and id_ != start:
+            kind = node.get("type_id", 0), str(node.get("type"))
+            held.setdefault(kind, set()).add(id_)
+        return found
 
     holds(start)
-    for far in sorted(buckets, key=lambda kind: -ranks[kind]):
-        if ranks[far] > ranks.get(near, 0) and len(buckets[far]) >= pool.get("size", 0) > 1:
-            return near, far, len(buckets[far])
-    return near, "", 0
+    counts = {kind: len(held[rank, kind]) for rank, kind in sorted(held, reverse=True)}
+    return str(steps[1].get("type")), counts
+
+
+def _wider(near: str, counts: Mapping[str, int], size: int) -> str:
+    """The widest type of which there are enough, if it is wider than that of the rule."""
+    enough = (kind for kind, count in counts.items() if kind == near or count >= size > 1)
+    far = next(enough, near)
+    return "" if far == near or near not in counts else far
 
 
 def _new_rule(pool: Mapping[str, Any], far: str, taken: str) -> str:
@@ -148,5 +209,7 @@ def _unknown(facts: ClusterFacts) -> str:
 
 CHECKS: Final = (
     Check("copies-apart", _copies, _unknown),
+    Check("rules-have-osds", _without_osds, _unknown),
+    Check("classes-as-media", _classes, _classes_unknown),
     Check("down-is-reported", _reporters, _reporters_unknown),
 )

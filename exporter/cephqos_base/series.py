@@ -270,6 +270,7 @@ class HostSeries:
     LINK_BYTES: Final = "cephqos_host_link_bytes_total"
     LINK_CHANGES: Final = "cephqos_host_link_changes_total"
     LINK_LOST: Final = "cephqos_host_link_lost_packets_total"
+    LINK_MISSED: Final = "cephqos_host_link_missed_packets_total"
     LINK_MTU: Final = "cephqos_host_link_mtu_bytes"
     LINK_SPEED: Final = "cephqos_host_link_speed_bytes_per_second"
     LINK_UP: Final = "cephqos_host_link_up"

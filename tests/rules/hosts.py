@@ -31,6 +31,7 @@ def _link(name: str, values: str, **labels: Any) -> Series:
 
 
 _CPUS: Final = flat("cephqos_host_cpus", 8, **_HOST)
+_SMALL: Final = {"device": "eth1", "instance": "host2"}
 _LOST: Final = {"direction": "receive", "reason": "errors"}
 _NEVER_SLOW: Final = replace(WAITS, replica_latency=0.006)
 
@@ -64,6 +65,17 @@ NETWORK: Final = [
         silent(9),
         firing(14, {**_LINK, "seen": "errors"}),
         firing(60, {**_LINK, "seen": "errors"}),
+        silent(78),
+    ),
+    _case(
+        "CephQosLinkUnwell",
+        "a card without room for packets, for an hour after the last, and one that missed a few",
+        merged(
+            _link("missed_packets_total", "0x40 0+200x20 4000x300"),
+            flat("cephqos_host_link_missed_packets_total", "0x40 0+20x20 400x300", **_SMALL),
+        ),
+        silent(10),
+        firing(16, {**_LINK, "seen": "missed"}),
         silent(78),
     ),
     _case(

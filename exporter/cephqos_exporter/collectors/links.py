@@ -4,7 +4,7 @@
 interfaces with hardware behind them, and bonds, are shown: a node has hundreds of virtual ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -30,6 +30,8 @@ _SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
     "speed": (HostSeries.LINK_SPEED, _MEGABIT),
     "mtu": (HostSeries.LINK_MTU, 1),
 }
+# A driver counts packets that its card had no room for here or there, or at both.
+_MISSED: Final = ("rx_missed_errors", "rx_fifo_errors")
 
 
 def interfaces(sys: Path) -> Sequence[str]:
@@ -63,6 +65,11 @@ def setting_families(sys: Path, names: Iterable[str]) -> Sequence[Family]:
         HostSeries.LINK_MTU: gauge(
             HostSeries.LINK_MTU, "Largest packet that a network interface sends (MTU)."
         ),
+        HostSeries.LINK_MISSED: counter(
+            HostSeries.LINK_MISSED,
+            "Packets that came to a network interface while its card had no room: its ring is too "
+            "small, or the host takes them too late. Most drivers count them as drops, too.",
+        ),
     }
     for name in names:
         for file, (series, factor) in _SETTINGS.items():
@@ -70,7 +77,15 @@ def setting_families(sys: Path, names: Iterable[str]) -> Sequence[Family]:
                 value = int(procfs.read_once(f"{sys}/class/net/{name}/{file}"))
                 if value >= 0:  # -1: no link
                     families[series].add(_link(name), value * factor)
+        if missed := list(_counts(f"{sys}/class/net/{name}/statistics", _MISSED)):
+            families[HostSeries.LINK_MISSED].add(_link(name), max(missed))
     return [family for family in families.values() if family.samples]
+
+
+def _counts(folder: str, files: Iterable[str]) -> Iterator[int]:
+    for file in files:
+        with suppress(OSError, ValueError):
+            yield int(procfs.read_once(f"{folder}/{file}"))
 
 
 def traffic_families(proc: Path, names: Sequence[str]) -> Sequence[Family]:

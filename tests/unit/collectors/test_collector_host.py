@@ -69,6 +69,21 @@ def test_interfaces_with_hardware_show_what_they_carry_and_lose(tree: HostTree) 
     assert not [name for name in found if "veth12" in name or '"lo"' in name]
 
 
+def test_packets_without_room_in_the_card_are_counted_wherever_the_driver_does(
+    tree: HostTree,
+) -> None:
+    for name, missed, fifo in (("eth0", 40, 7), ("eth1", 0, 9)):
+        _interface(tree, name)
+        counts = tree.host.sys / "class/net" / name / "statistics"
+        counts.mkdir()
+        (counts / "rx_missed_errors").write_text(f"{missed}\n")
+        (counts / "rx_fifo_errors").write_text(f"{fifo}\n")
+    assert _scrape(tree) == {
+        'cephqos_host_link_missed_packets_total{device="eth0"}': 40,
+        'cephqos_host_link_missed_packets_total{device="eth1"}': 9,
+    }
+
+
 def test_a_bond_is_shown_and_a_link_that_is_down_has_no_speed(tree: HostTree) -> None:
     _interface(tree, "bond0", kind="bonding", speed=-1, mtu=1500, carrier=0)
     assert _scrape(tree) == {

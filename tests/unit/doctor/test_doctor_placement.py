@@ -155,7 +155,7 @@ def test_pools_of_each_release_are_judged(release: str) -> None:
         json.loads((place / f"{name}.json").read_text()) for name in ("osd_dump", "osd_tree")
     )
     facts = ClusterFacts(
-        name="x", osd_map=osd_map, osd_tree=osd_tree, crush_rules=[RULE], reporters=2
+        name="x", osd_map=osd_map, osd_tree=osd_tree, crush_rules=[RULE], reporters=2, rotates={}
     )
     # The lab's pools have one host, and two copies of which one is enough.
     names = {pool["pool_name"] for pool in osd_map["pools"] if pool["min_size"] == 1}
@@ -177,7 +177,73 @@ def test_pools_with_the_same_fault_are_told_together() -> None:
 
 def test_without_rules_nothing_is_judged() -> None:
     facts = ClusterFacts(name="x", osd_map={"pools": []}, osd_tree=tree(1, 1), reporters=2)
-    assert [name for name, _ in diagnose("it", placement.CHECKS, facts).skipped] == ["copies-apart"]
+    skipped = [name for name, _ in diagnose("it", placement.CHECKS, facts).skipped]
+    assert skipped == ["copies-apart", "rules-have-osds", "classes-as-media"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "rule", "finds"),
+    [
+        ({}, RULE, ""),
+        ({}, on_class("ssd"), ""),
+        ({}, on_class("hdd"), "finds 0 with an OSD of device class hdd that is in"),
+        ({"size": 5, "min_size": 3}, RULE, "puts 5 copies or parts on 5 of type host, and finds 4"),
+        ({"size": 5, "min_size": 3, "crush_rule": 1}, ERASURE_RULE, "5 of type osd, and finds 4"),
+        ({}, RULE | {"steps": [*RULE["steps"][:2], *RULE["steps"][1:]]}, ""),  # an expert's
+    ],
+)
+def test_a_rule_that_finds_too_few_osds_is_found(
+    pool: dict[str, Any], rule: dict[str, Any], finds: str
+) -> None:
+    """As when all disks were replaced by SSDs, and the pool still asks for disks."""
+    facts = ClusterFacts(
+        name="x",
+        osd_map={"pools": [{"pool_name": "rbd", "type": 1, "size": 3, "crush_rule": 0} | pool]},
+        osd_tree=tree(racks=2, hosts=2),
+        crush_rules=[rule],
+    )
+    findings = found(placement.CHECKS, facts).get("rules-have-osds", [])
+    assert len(findings) == bool(finds)
+    for finding in findings:
+        assert finds in finding.problem and mends(finding)
+
+
+def test_an_osd_that_is_out_gives_a_rule_no_place() -> None:
+    osd_tree = tree(racks=1, hosts=3)
+    osd_tree["nodes"][-1]["reweight"] = 0
+    pools = [{"pool_name": "rbd", "type": 1, "size": 3, "crush_rule": 0}]
+    facts = ClusterFacts(name="x", osd_map={"pools": pools}, osd_tree=osd_tree, crush_rules=[RULE])
+    [finding] = found(placement.CHECKS, facts)["rules-have-osds"]
+    assert "finds 2 with an OSD that is in" in finding.problem
+
+
+@pytest.mark.parametrize(
+    ("kind", "rotates", "wrong"),
+    [
+        ("hdd", True, False),
+        ("hdd", False, True),
+        ("nvme", True, True),
+        ("ssd", False, False),
+        ("archive", True, False),  # a class of their own says nothing
+    ],
+)
+async def test_a_class_of_another_medium_than_the_device_is_found(
+    kind: str, rotates: bool, wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    osd_tree = tree(racks=1, hosts=1, classes=(kind,))
+    osd = osd_tree["nodes"][-1]["id"]
+
+    def answer(target: str, prefix: str) -> Any:
+        if prefix == "osd metadata":
+            return [{"id": osd, "rotational": str(int(rotates))}, {"id": 9, "rotational": ""}]
+        return osd_tree if prefix == "osd tree" else a_minimal_key(target, prefix)
+
+    facts, _ = await looked_at(monkeypatch, answer, try_powers=False)
+    assert facts.rotates == {osd: rotates}
+    findings = found(placement.CHECKS, facts).get("classes-as-media", [])
+    assert len(findings) == wrong
+    for finding in findings:
+        assert f"set-device-class {'hdd' if rotates else 'ssd'} osd.{osd} " in finding.mend
 
 
 @pytest.mark.parametrize(
