@@ -41,6 +41,7 @@ _WINDOW: Final = tuple(
 _BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
 _REPORTERS: Final = cluster.option("mon", "mon_osd_min_down_reporters")
 _VERSIONS: Final = cluster.ClusterQuery("versions", target="mon")
+_STORED: Final = cluster.ClusterQuery("config dump", target="mon")
 _METADATA: Final = cluster.ClusterQuery("osd metadata", target="mon")
 _CRUSH_RULES: Final = cluster.ClusterQuery("osd crush rule dump", target="mon")
 # What the role asks, each with the part of the key that allows it.
@@ -94,6 +95,7 @@ class ClusterFacts:
     osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
     osd_tree: Mapping[str, Any] = field(default_factory=dict)
     crush_rules: Sequence[Any] | None = None  # None: not known
+    stored: Sequence[Any] | None = None  # options that monitors keep; None: not known
     rotates: Mapping[int, bool] | None = None  # by OSD: whether its device does; None: not known
     # By kind of daemon, texts with a version; None: not known
     versions: Mapping[str, Sequence[str]] | None = None
@@ -145,14 +147,15 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts = await _needed(client, facts)
-            rules, versions, metadata = [
-                await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS, _METADATA)
+            rules, versions, metadata, stored = [
+                await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS, _METADATA, _STORED)
             ]
             facts = replace(
                 facts,
                 crush_rules=rules if isinstance(rules, list) else None,
                 versions=_by_daemon(versions),
                 rotates=_rotates(metadata),
+                stored=stored if isinstance(stored, list) else None,
             )
             if try_powers or connection.name == _ADMIN:
                 run_keys = await ask(client, _RUN_KEYS)

@@ -22,6 +22,14 @@ _FLAGS: Final = frozenset((
     "nodown", "noup", "nosnaptrim", "pauserd", "pausewr",
 ))  # fmt: skip
 _PAUSES: Final = ("pauserd", "pausewr")  # `ceph osd unset` knows them as one
+# Options that each OSD has by itself: what it measured, what its host has room for, where it is.
+_OWN: Final = (
+    "osd_mclock_max_capacity_iops",
+    "osd_memory_target",
+    "crush_location",
+    "cluster_addr",
+    "public_addr",
+)
 _APPLICATION: Final = "cephqos"
 _BEING_MADE: Final = re.compile(r"cephqos\.[0-9a-f]{16}\..+")
 
@@ -132,6 +140,33 @@ def _reweights(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
+def _set_for_some(facts: ClusterFacts) -> Iterator[Finding]:
+    """Options that only some OSDs have: one of these may be why it is not like the others."""
+    if _lives(facts):
+        return
+    values: dict[str, dict[str, str]] = {}  # by option and OSD
+    for entry in tables(facts.stored):
+        section, name = str(entry.get("section")), str(entry.get("name"))
+        if section.startswith("osd.") and not entry.get("mask") and not name.startswith(_OWN):
+            values.setdefault(name, {})[section] = str(entry.get("value"))
+    total = len(tables(facts.osd_map.get("osds")))
+    for name, by_osd in sorted(values.items()):
+        if len(by_osd) < total:
+            shown = [f"{osd} ({value})" for osd, value in list(by_osd.items())[:5]]
+            more = f" and {len(by_osd) - 5} more" if len(by_osd) > 5 else ""
+            first = next(iter(by_osd))
+            yield Finding(
+                name,
+                f"it is set for {', '.join(shown)}{more}, and not for the other OSDs",
+                f"ceph config get osd {quoted(name)}   # what others have\nceph config rm"
+                f" {quoted(first)} {quoted(name)}   # unless this OSD is meant to differ",
+            )
+
+
+def _stored_unknown(facts: ClusterFacts) -> str:
+    return "" if facts.stored is not None else "the options that monitors keep are not known"
+
+
 def _upgrade(facts: ClusterFacts) -> Iterator[Finding]:
     """All OSDs run a later release than the map requires. Names go by the alphabet: r is 18."""
     required = str(facts.osd_map.get("require_osd_release", ""))
@@ -169,5 +204,6 @@ CHECKS: Final = (
     Check("no-flag-left", _flags, _no_map),
     Check("no-pool-left", _pools, _no_map),
     Check("no-reweight-left", _reweights, _no_map),
+    Check("set-for-all", _set_for_some, _stored_unknown),
     Check("upgrade-finished", _upgrade, _release_unknown),
 )

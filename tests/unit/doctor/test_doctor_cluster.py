@@ -76,7 +76,7 @@ async def test_what_no_role_needs_is_not_sent_unless_one_asks(
     facts, stand_in = await looked_at(monkeypatch, a_minimal_key, try_powers=False)
     needed = {query.prefix for query, _ in NEEDED}
     # The caps for the first three of NEEDED allow these, too.
-    allowed = {"osd crush rule dump", "versions", "osd metadata"}
+    allowed = {"osd crush rule dump", "versions", "osd metadata", "config dump"}
     assert {prefix for _, prefix in stand_in.asked} == needed | allowed
     assert ("caps-minimal", "needs --try-powers") in diagnose("it", key.CHECKS, facts).skipped
 

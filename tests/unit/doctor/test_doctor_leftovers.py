@@ -14,7 +14,8 @@ from cephqos_loadgen.cluster import run_keys
 from cephqos_loadgen.cluster.this_host import ThisProcess
 from cephqos_loadgen.plan.reading import CLUSTER_FLAGS
 
-from .test_doctor_cluster import a_minimal_key, looked_at
+from .doctor_facts import found
+from .test_doctor_cluster import a_minimal_key, looked_at, osds
 
 QUIET: dict[str, Any] = {"flags": "sortbitwise", "osds": [], "pools": []}
 
@@ -47,6 +48,34 @@ def test_a_pause_ends_by_the_name_that_ceph_knows() -> None:
 def test_a_cluster_without_a_run_or_with_one_that_lives_has_nothing_left() -> None:
     assert found_in({}) == []
     assert found_in(keys(age=5), QUIET | {"flags": "noscrub"}) == []
+
+
+async def test_an_option_that_only_some_osds_have_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one of 20 on one OSD, and the default elsewhere: groups peered for ever (#43534)."""
+
+    def entry(osd: int, name: str, value: str) -> dict[str, str]:
+        return {"section": f"osd.{osd}", "name": name, "value": value, "mask": ""}
+
+    stored = [
+        entry(1, "osd_async_recovery_min_cost", "20"),
+        *(entry(osd, "osd_max_scrubs", "3") for osd in (0, 1, 2)),
+        entry(1, "osd_mclock_max_capacity_iops_ssd", "21000"),
+        {"section": "osd", "name": "osd_max_backfills", "value": "2", "mask": ""},
+        entry(1, "osd_max_backfills", "1") | {"mask": "class:hdd"},
+    ]
+
+    def answer(target: str, prefix: str) -> Any:
+        if prefix == "config dump":
+            return stored
+        return a_minimal_key(target, prefix, dump=osds(0, 1, 2))
+
+    facts, _ = await looked_at(monkeypatch, answer, try_powers=False)
+    [finding] = found(leftovers.CHECKS, facts)["set-for-all"]
+    assert finding.subject == "osd_async_recovery_min_cost"
+    assert finding.problem == "it is set for osd.1 (20), and not for the other OSDs"
+    assert "ceph config rm osd.1 osd_async_recovery_min_cost   #" in finding.mend
 
 
 @pytest.mark.parametrize(
@@ -147,4 +176,4 @@ async def test_only_an_admins_key_is_used_to_read_what_runs_keep(
     facts, _ = await looked_at(monkeypatch, denied)
     skipped = dict(diagnose("it", leftovers.CHECKS, facts).skipped)
     assert skipped.pop("no-run-left") == "needs client.admin, or --try-powers"
-    assert set(skipped) <= {"upgrade-finished"}
+    assert set(skipped) <= {"upgrade-finished", "set-for-all"}
