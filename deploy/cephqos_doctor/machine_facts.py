@@ -33,6 +33,7 @@ class Machine:
     page_size: int | None = None  # of the kernel, in bytes
     kernel_clients: bool | None = None  # whether the kernel has mapped RBD or mounted CephFS
     available: float | None = None  # share of the memory
+    memory: int | None = None  # of the host, in bytes
 
 
 def look(host: Host) -> Machine:
@@ -46,6 +47,7 @@ def look(host: Host) -> Machine:
         page_size=procfs.PAGE_SIZE,
         kernel_clients=_kernel_clients(host),
         available=_available(host.proc),
+        memory=(meminfo(host.proc, "MemTotal") or [None])[0],
     )
 
 

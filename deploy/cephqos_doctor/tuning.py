@@ -307,6 +307,34 @@ def _small_limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         )
 
 
+def _much_memory(facts: HostFacts) -> Iterator[Finding]:
+    """OSDs that together may take more memory than their host can give them."""
+    memory, option = facts.machine.memory, "osd_memory_target"
+    targets = {osd.osd: target for osd in facts.osds if (target := osd.config.number(option))}
+    if memory is None or sum(targets.values()) <= _MEMORY_SHARE * memory:
+        return
+    fair = int(_SAFE_MEMORY_SHARE * memory / len(targets))
+    by_file = any("file" in osd.config.differences.get(option, {}) for osd in facts.osds)
+    where = (
+        f"{option} = {fair} in ceph.conf of this host, which comes first (ceph-ansible:"
+        " ceph_conf_overrides); then restart the OSDs, one at a time"
+        if by_file
+        else f"ceph config set osd/host:$(hostname -s) {option} {fair}   # cephadm: first ceph config"
+        f" set osd {option}_autotune false"
+    )
+    yield Finding(
+        "this host",
+        f"its {len(targets)} OSDs may take {sum(targets.values()) / 2**30:.1f} GiB ({option}), and it"
+        f" has {memory / 2**30:.1f} GiB: an OSD exceeds its target in recovery, and the kernel kills"
+        " one of them",
+        where,
+    )
+
+
+def _memory_unknown(facts: HostFacts) -> str:
+    return "" if facts.machine.memory else "/proc/meminfo does not say"
+
+
 def _slow_cpus(facts: HostFacts) -> Iterator[Finding]:
     if facts.governor:
         yield Finding(
@@ -351,6 +379,7 @@ CHECKS: Final[tuple[Check[Osds], ...]] = (
 )
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     Check("limits-sufficient", of_each(_small_limits)),
+    Check("memory-for-targets", _much_memory, _memory_unknown),
     Check("cpus-awake", _slow_cpus),
     Check("swap-off", _swaps, _swap_unknown),
 )

@@ -68,11 +68,13 @@ def pg_sizes(
     use: Mapping[int, OsdUse],
     not_understood: NotUnderstood,
 ) -> dict[int, float]:
-    """Of each pool, the mean size of a placement group's copy or shard: as a part of a mean OSD."""
+    """Of each pool, the mean size of a placement group's copy or shard: as a part of a mean OSD.
+    Pools of indexes and metadata are mostly OMAP."""
     sizes = [osd.size for osd in use.values() if osd.size]
 
     def read(pool: Pool) -> tuple[int, float]:
-        used = whole(totals[pool.id]["store_stats"]["allocated"])
+        space = totals[pool.id]["store_stats"]
+        used = whole(space["allocated"]) + whole(space.get("omap_allocated", 0))
         return pool.id, used / (pool.pg_num * pool.size * sum(sizes) / len(sizes))
 
     known = [pool for pool in pools.values() if sizes and pool.size and pool.id in totals]

@@ -81,7 +81,7 @@ def test_a_placement_group_is_as_large_as_the_space_of_its_pool_says() -> None:
     use = {osd: OsdUse(8, 0.1, size) for osd, size in enumerate((3000, 5000, 0))}
     pools = {2: replace(P1, size=3), 3: replace(P1, id=3, size=3), 4: replace(P1, id=4)}
     totals: dict[int, Any] = {
-        2: {"store_stats": {"allocated": 8 * 3 * 400}},
+        2: {"store_stats": {"allocated": 8 * 3 * 300, "omap_allocated": 8 * 3 * 100}},
         3: {"store_stats": None},
         4: {"store_stats": {"allocated": 100}},
     }

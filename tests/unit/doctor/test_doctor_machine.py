@@ -59,6 +59,7 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
         page_size=procfs.PAGE_SIZE,
         kernel_clients=False,
         available=0.05,
+        memory=1_024_000,
     )
     _write(it.proc / "1/mounts", "10.0.0.1:6789:/ /mnt/a ceph rw,name=a 0 0")
     assert look(it).kernel_clients

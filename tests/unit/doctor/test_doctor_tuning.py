@@ -18,6 +18,7 @@ from cephqos_doctor.host_facts import (
     swapped_bytes,
     wake_seconds,
 )
+from cephqos_doctor.machine_facts import Machine
 from cephqos_exporter.daemon import Host
 from cephqos_exporter.sysfs import OsdDevice
 
@@ -328,6 +329,30 @@ def test_memory_that_lies_in_swap_is_found(
         assert mends(finding)
     skipped = dict(diagnose("host", HOST_CHECKS, facts).skipped)
     assert ("swap-off" in skipped) == (swapped is None)
+
+
+@pytest.mark.parametrize(
+    ("gib", "in_file", "mend"),
+    [
+        (16, False, ""),
+        (8, False, "ceph config set osd/host:$(hostname -s) osd_memory_target 2576980377   #"),
+        (8, True, "osd_memory_target = 2576980377 in ceph.conf of this host"),
+    ],
+)
+def test_osds_that_together_may_take_more_memory_than_the_host_has_are_found(
+    gib: int, in_file: bool, mend: str
+) -> None:
+    """As where it was computed for one OSD of several on a device (ceph-ansible#7435)."""
+    osds = [recorded(osd_memory_target="4294967296") for _ in range(2)]
+    if in_file:
+        source = {"default": "4294967296", "file": "4294967296"}
+        osds[0].config.differences["osd_memory_target"] = source  # type: ignore[index]
+    facts = host(osds=tuple(osds), machine=Machine(memory=gib << 30))
+    findings = found(HOST_CHECKS, facts).get("memory-for-targets", [])
+    assert len(findings) == bool(mend)
+    for finding in findings:
+        assert "its 2 OSDs may take 8.0 GiB (osd_memory_target), and it has 8.0" in finding.problem
+        assert finding.mend.startswith(mend) and mends(finding)
 
 
 def test_a_host_knows_no_crush_class_and_says_what_it_could_not_check() -> None:
