@@ -343,10 +343,11 @@ def test_osds_that_together_may_take_more_memory_than_the_host_has_are_found(
     gib: int, in_file: bool, mend: str
 ) -> None:
     """As where it was computed for one OSD of several on a device (ceph-ansible#7435)."""
-    osds = [recorded(osd_memory_target="4294967296") for _ in range(2)]
-    if in_file:
-        source = {"default": "4294967296", "file": "4294967296"}
-        osds[0].config.differences["osd_memory_target"] = source  # type: ignore[index]
+    target = "4294967296"
+    osds = [replace(recorded(osd_memory_target=target), osd=name) for name in ("osd.3", "osd.4")]
+    for osd in osds:
+        source = {"default": target, "file" if in_file else "mon": target}
+        osd.config.differences["osd_memory_target"] = source  # type: ignore[index]
     facts = host(osds=tuple(osds), machine=Machine(memory=gib << 30))
     findings = found(HOST_CHECKS, facts).get("memory-for-targets", [])
     assert len(findings) == bool(mend)
