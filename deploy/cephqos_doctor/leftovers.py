@@ -30,6 +30,14 @@ _OWN: Final = (
     "cluster_addr",
     "public_addr",
 )
+# What an OSD stores with. A size of its cache takes the place of the one that it finds by itself.
+_STORE: Final = (
+    "bluestore_rocksdb_options",
+    "bluestore_allocator",
+    "bluefs_allocator",
+    "bluestore_cache_size",
+    "bluestore_min_alloc_size",
+)
 _APPLICATION: Final = "cephqos"
 _BEING_MADE: Final = re.compile(r"cephqos\.[0-9a-f]{16}\..+")
 
@@ -163,6 +171,21 @@ def _set_for_some(facts: ClusterFacts) -> Iterator[Finding]:
             )
 
 
+def _store_changed(facts: ClusterFacts) -> Iterator[Finding]:
+    """Options of BlueStore and RocksDB, right for an older release or another disk."""
+    for entry in tables(facts.stored):
+        section, name = str(entry.get("section")), str(entry.get("name"))
+        if section in ("global", "osd") and name.startswith(_STORE):
+            mask = f"/{entry['mask']}" if entry.get("mask") else ""
+            yield Finding(
+                name,
+                f"it is set for {section}{mask} ({entry.get('value')}): releases choose it well, and"
+                " an old value makes commits slow on a newer one",
+                f"ceph config rm {quoted(section + mask)} {quoted(name)}   # then restart one OSD, and"
+                " compare its commits with those of others for a day",
+            )
+
+
 def _stored_unknown(facts: ClusterFacts) -> str:
     return "" if facts.stored is not None else "the options that monitors keep are not known"
 
@@ -205,5 +228,6 @@ CHECKS: Final = (
     Check("no-pool-left", _pools, _no_map),
     Check("no-reweight-left", _reweights, _no_map),
     Check("set-for-all", _set_for_some, _stored_unknown),
+    Check("store-as-released", _store_changed, _stored_unknown),
     Check("upgrade-finished", _upgrade, _release_unknown),
 )

@@ -224,6 +224,29 @@ HEALTH: Final = [
     ),
     _case(
         "CephQosMonitorsUnwell",
+        "slow operations where OSDs do not say whether they have any: on 16.2 and 17.2",
+        _check("SLOW_OPS", "_x20 2x140 stale"),
+        silent(30),
+    ),
+    _case(
+        "CephQosHealthCheckFails",
+        "slow operations where OSDs do not say whether they have any: on 16.2 and 17.2",
+        _check("SLOW_OPS", "_x20 2x140 stale"),
+        silent(19),
+        firing(22, {"cluster": CLUSTER, "severity": "warning", "check": "SLOW_OPS"}),
+        silent(43),
+    ),
+    _case(
+        "CephQosHealthCheckFails",
+        "slow operations that an OSD shows",
+        merged(
+            _check("SLOW_OPS", "_x20 2x140 stale"),
+            flat("cephqos_ops_oldest_age_seconds", "_x20 40x240", **_OSD),
+        ),
+        silent(30),
+    ),
+    _case(
+        "CephQosMonitorsUnwell",
         "slow operations of an OSD, and a monitor that is down for five minutes",
         merged(
             _check("SLOW_OPS", "_x20 2x140 stale"),

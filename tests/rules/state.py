@@ -147,6 +147,22 @@ RECOVERY = [
     ),
     case(
         "CephQosRecoveryStalled",
+        "a pool of which nothing was recovered in a day, while another one recovers",
+        merged(
+            _recovery(f"0x{26 * _HOURLY}", f"1000x{26 * _HOURLY}"),
+            {
+                name.replace('pool="p"', 'pool="q"'): values
+                for name, values in _recovery(
+                    f"0+10x{26 * _HOURLY}", f"90000-10x{26 * _HOURLY}"
+                ).items()
+            },
+        ),
+        silent(23 * 60),
+        firing(24.5 * 60, {**POOL, **TICKET, "seen": "pool"}),
+        group="overdue",
+    ),
+    case(
+        "CephQosRecoveryStalled",
         "recovery that is slow but moves",
         _recovery("0+0.1x240", "1000x240"),
         silent(30),

@@ -73,6 +73,7 @@ _DISKS: Final = DisksSeries.INFO + '{cluster=%[1]q,layer="disk"}'
 _TRAITS: Final = (
     (_DISKS, "model", "model {{ . }}"),
     (_DISKS, "firmware", "firmware {{ . }}"),
+    (_DISKS, "write_cache", "write cache {{ . }}"),
     (f"{PerOsd.INSTANCE}{{cluster=%[1]q}}", "instance", _OF_INSTANCE),
 )
 _CHANCE: Final = 0.05

@@ -288,7 +288,8 @@ NOT_COUNTED: Final = OF_OSD.found(
                 f"max({QosSeries.DELIVERED_IS_LOWER_BOUND}{_OF_OSD}) == 1", *of_alert(*_OSD_LABELS)
             ),
             " Cause not known: on its erasure-coded pools, reads of recovery go ahead of clients,"
-            " in no class (before 20.2.4). Fewer recovery slots help (osd_max_backfills)."
+            " in no class (up to 19.2, and 20.2 before 20.2.4). Fewer recovery slots help"
+            " (osd_max_backfills)."
             + when(
                 query(_EC_READS, *of_alert(*_OSD_LABELS)),
                 ' Reads for other OSDs in progress: {{ . | first | value | printf "%.1f" }} on'

@@ -78,6 +78,21 @@ async def test_an_option_that_only_some_osds_have_is_found(
     assert "ceph config rm osd.1 osd_async_recovery_min_cost   #" in finding.mend
 
 
+def test_options_of_the_store_from_an_older_release_are_found() -> None:
+    stored = [
+        {"section": "osd", "mask": "class:hdd", "name": "bluestore_cache_size_hdd", "value": "9"},
+        {"section": "global", "mask": "", "name": "bluestore_allocator", "value": "bitmap"},
+        {"section": "osd", "mask": "", "name": "bluestore_throttle_bytes", "value": "9"},
+        {"section": "osd.1", "mask": "", "name": "bluestore_allocator", "value": "bitmap"},
+    ]
+    facts = ClusterFacts(name="x", osd_map=QUIET | {"osds": [{}, {}]}, stored=stored)
+    findings = found(leftovers.CHECKS, facts)["store-as-released"]
+    assert [one.mend.partition("   #")[0] for one in findings] == [
+        "ceph config rm osd/class:hdd bluestore_cache_size_hdd",
+        "ceph config rm global bluestore_allocator",
+    ]
+
+
 @pytest.mark.parametrize(
     ("steps", "words"), [(2, "left 2 changes that are not undone"), (0, "left its key, and no")]
 )
@@ -176,4 +191,4 @@ async def test_only_an_admins_key_is_used_to_read_what_runs_keep(
     facts, _ = await looked_at(monkeypatch, denied)
     skipped = dict(diagnose("it", leftovers.CHECKS, facts).skipped)
     assert skipped.pop("no-run-left") == "needs client.admin, or --try-powers"
-    assert set(skipped) <= {"upgrade-finished", "set-for-all"}
+    assert set(skipped) <= {"upgrade-finished", "set-for-all", "store-as-released"}
