@@ -47,12 +47,14 @@ _BLOCKED_FIGURES: Final = (
     (
         "num_blocked_ops",
         "cephqos_ops_blocked",
-        "Operations in progress for longer than cephqos_ops_blocked_after_seconds. Absent on 16.2.",
+        "Operations in progress for longer than cephqos_ops_blocked_after_seconds. Absent before "
+        "18.2.",
     ),
     (
         "complaint_time",
         "cephqos_ops_blocked_after_seconds",
-        "Age at which the OSD calls an operation blocked (osd_op_complaint_time). Absent on 16.2.",
+        "Age at which the OSD calls an operation blocked (osd_op_complaint_time). Absent before "
+        "18.2.",
     ),
 )
 
@@ -177,7 +179,7 @@ def _wait_families(osd: _OpsOsd) -> Iterable[Family]:
 
 def _blocked(view: DaemonView) -> Iterable[Family]:
     reply = view.replies.get(_BLOCKED)
-    if reply is None:  # before 17.2
+    if reply is None:  # before 18.2
         return
     for key, name, text in _BLOCKED_FIGURES:
         value = figure(reply, key, view.not_understood)
@@ -218,7 +220,7 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
     if count is not None:
         text = (
             "Operations slower than the OSD's threshold for slow operations "
-            "(osd_op_history_slow_op_threshold). Absent on 16.2."
+            "(osd_op_history_slow_op_threshold). Absent before 18.2."
         )
         yield single("cephqos_ops_slow_total", "counter", text, view.labels, count)
     reply = view.replies.get(_SLOW)
