@@ -26,6 +26,7 @@ from cephqos_base.units import parse_seconds
 from cephqos_doctor import prometheus_queries as queries
 
 _SECONDS: Final = 15.0
+_HELPERS: Final = "cephqos-helpers"  # alerts that only silence others
 PROMETHEUS: Final = "Prometheus"
 # A series that our rules record for every OSD.
 RECORDED: Final = PerOsd.INSTANCE
@@ -141,7 +142,9 @@ async def _prometheus(api: Prometheus, expected: Sequence[LoadedRule] | None) ->
         rules = _loaded(await _data(api, "/api/v1/rules"))
     except PageMissing:  # an engine without a ruler
         rules = ()
-    expected = expected or our_rules(scrape_interval_of(rules))
+    # The chart leaves helper alerts out where nothing routes them; so can anyone.
+    helpers = not rules or any(rule.group == _HELPERS for rule in rules)
+    expected = expected or our_rules(scrape_interval_of(rules), helpers=helpers)
     prints = await _prints(api)
     found = await api.vectors(queries.FACTS)
     labels_of_facts = {name: [labels for labels, _ in found[name]] for name in found}
@@ -308,10 +311,11 @@ def scrape_interval_of(rules: Sequence[LoadedRule]) -> float:
     return min((rule.interval for rule in rules if rule.interval), default=0.0)
 
 
-def our_rules(interval: float) -> tuple[LoadedRule, ...]:
+def our_rules(interval: float, *, helpers: bool = True) -> tuple[LoadedRule, ...]:
     """What `cephqos rules build` makes for an interval, SLOs aside."""
     settings = RuleSettings(scrape_interval=interval) if interval else RuleSettings()
     groups = [group for file in FILES.values() for group in file]
+    groups = [group for group in groups if helpers or group.name != _HELPERS]
     return rules_of(render(groups, settings))
 
 

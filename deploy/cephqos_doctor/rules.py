@@ -162,7 +162,7 @@ def _other_exporter_versions(facts: PrometheusFacts) -> Iterator[Finding]:
                 labels.get("instance", ExporterSeries.BUILD_INFO),
                 f"the exporter is of version {version}; this command and its rules are of"
                 f" {__version__}",
-                "apt install ./cephqos-exporter_*_amd64.deb   # the same version on all hosts;"
+                "apt install cephqos-exporter   # the same version on all hosts;"
                 " cephadm: ceph orch apply; Rook: helm upgrade",
             )
 

@@ -40,11 +40,12 @@ _ARCHIVES: Final = {  # folders of the repository, by archive and by name in it
         "dashboards": "dashboards/cephqos_dashboards/generated",
         "provisioning": "dashboards/cephqos_dashboards/provisioning_files",
     },
-    # For cephadm and compose, where the pages say that they are: with the images of the release.
+    # What pages name below deploy/, where they say that it is: with the images of the release.
     "deploy": {
         path: path
         for path in (
             *("deploy/cephadm", "deploy/compose", "deploy/collector", "deploy/loki"),
+            *("deploy/prometheus", "deploy/scale", "deploy/helm/values"),
             *("alerts/rules", "alerts/alertmanager", "alerts/loki"),
             "dashboards/cephqos_dashboards/generated",
             "dashboards/cephqos_dashboards/provisioning_files",

@@ -100,10 +100,22 @@ def stamp(folder: Path, to: Hosting, version: str) -> None:
         text = re.sub(
             r"ghcr\.io/OWNER/([\w/-]+):VERSION", rf"{to.registry}/{to.owner}/\1:{version}", text
         )
+        text = re.sub(r"(--version |cephqos-deploy-)VERSION\b", rf"\g<1>{version}", text)
         text = text.replace("ghcr.io/OWNER", f"{to.registry}/{to.owner}")
         text = text.replace("OWNER.github.io", f"{to.owner}.github.io")
         text = _UNTIL_PUBLISHED.sub("", text)
         path.write_text(text, encoding="utf-8")
+    _with_whole_links(folder / "README.md", to, version)
+
+
+def _with_whole_links(page: Path, to: Hosting, version: str) -> None:
+    """PyPI shows this page alone: its links and pictures have to say where the others are."""
+    files = f"github.com/{to.owner}/cephqos/blob/v{version}"
+    pictures = f"raw.githubusercontent.com/{to.owner}/cephqos/v{version}"
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>https://{pictures}/", text)
+    text = re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>https://{files}/", text)
+    page.write_text(text, encoding="utf-8")
 
 
 def _append(path: Path, text: str, to: Hosting, version: str) -> None:

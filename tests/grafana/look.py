@@ -70,8 +70,10 @@ Math.max(...[...document.querySelectorAll('*')].filter(it => it.scrollHeight > i
 """
 
 
+# Rows that are folded: in Grafana 10, and from 11 on.
 _UNFOLD: Final = """
-[...document.querySelectorAll('.dashboard-row--collapsed button.dashboard-row__title')]
+[...document.querySelectorAll(`.dashboard-row--collapsed button.dashboard-row__title,
+    [data-testid="dashboard-row-container"] button[aria-expanded="false"]`)]
   .forEach(row => row.click())
 """
 

@@ -235,11 +235,17 @@ def test_pages_and_metadata_of_a_release_name_its_owner(stamped: Path) -> None:
     left = [
         path.name
         for path in (stamped / "README.md", *(stamped / "docs").rglob("*.md"))
-        if re.search(r"ghcr\.io/OWNER|OWNER\.github\.io|cephqos-\w+:VERSION", path.read_text())
+        if re.search(
+            r"ghcr\.io/OWNER|OWNER\.github\.io|cephqos-\w+:VERSION|(--version |deploy-)VERSION",
+            path.read_text(),
+        )
     ]
     assert left == []
     pages = [path.read_text() for path in (stamped / "docs/install").glob("*.md")]
     assert not any("ublished" in page for page in (*pages, (stamped / "README.md").read_text()))
+    readme = (stamped / "README.md").read_text()
+    assert "](https://github.com/example/cephqos/blob/v1.2.3/docs/install/index.md#platforms)" in readme
+    assert not re.search(r"\]\((?!https?://|#)", readme), "PyPI shows it without the other files"
     urls = tomllib.loads((stamped / "pyproject.toml").read_text())["project"]["urls"]
     assert urls["Homepage"] == "https://github.com/example/cephqos"
 
@@ -261,7 +267,7 @@ def test_an_owner_that_no_registry_takes_is_refused() -> None:
 def test_without_an_owner_nothing_is_stamped(tmp_path: Path) -> None:
     """The folder is empty: to write there would fail."""
     made = program("release/stamp.py")
-    made.stamp(tmp_path, made.hosting(ROOT), "1.2.3")
+    made.stamp(tmp_path, made.Hosting("", "ghcr.io"), "1.2.3")
     assert list(tmp_path.iterdir()) == []
 
 

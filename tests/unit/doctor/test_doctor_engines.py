@@ -3,7 +3,7 @@
 The answers are those of the engines' own sources: what they have no page for, and how.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -14,7 +14,13 @@ from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.version import __version__
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
 from cephqos_doctor.finding import Diagnosis, diagnose
-from cephqos_doctor.prometheus_facts import RECORDED, PrometheusFacts, gather, our_rules
+from cephqos_doctor.prometheus_facts import (
+    RECORDED,
+    LoadedRule,
+    PrometheusFacts,
+    gather,
+    our_rules,
+)
 
 from .test_doctor_http import serving
 
@@ -49,6 +55,7 @@ class Engine:
 
     def __init__(self, name: str, series: Series | None = None, *, rules: bool = True) -> None:
         self.name, self.rules = name, rules
+        self.without: Callable[[LoadedRule], bool] = lambda rule: False
         self.series: Series = {
             ExporterSeries.BUILD_INFO: [EXPORTER | {"version": __version__}],
             f"group({RECORDED})": [{}],
@@ -75,6 +82,8 @@ class Engine:
         """As the engine's parser prints them, which is not how they were written."""
         groups: dict[str, dict[str, Any]] = {}
         for rule in our_rules(15.0) if self.rules else ():
+            if self.without(rule):
+                continue
             group = {"name": rule.group, "file": "r.yml", "interval": rule.interval, "rules": []}
             printed = rule.expr if self.name == "Prometheus" else f"({rule.expr})"
             groups.setdefault(rule.group, group)["rules"].append(
@@ -100,6 +109,23 @@ async def test_an_engine_on_which_all_is_well_has_no_finding(name: str) -> None:
     told, facts = await diagnosis(Engine(name))
     assert facts.failure == ""
     assert told.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("leaves_out", "misses"),
+    [(lambda rule: rule.group == "cephqos-helpers", False),
+     (lambda rule: rule.name == "CephQosWatchdog", True)],
+)  # fmt: skip
+async def test_helper_alerts_may_be_left_out_together_as_the_chart_does(
+    leaves_out: Callable[[LoadedRule], bool], misses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {name: FILES[name] for name in ("blind.yml", "helpers.yml")}
+    monkeypatch.setattr("cephqos_doctor.prometheus_facts.FILES", few)
+    engine = Engine("Prometheus")
+    engine.without = leaves_out
+    told, _ = await diagnosis(engine)
+    missing = [one for name, one in told.findings if "are missing" in one.problem]
+    assert bool(missing) is misses
 
 
 @pytest.mark.parametrize("name", ["VictoriaMetrics", "Thanos", "Mimir"])
