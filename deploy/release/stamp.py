@@ -93,6 +93,10 @@ def stamp(folder: Path, to: Hosting, version: str) -> None:
     for file, name in (("exporter", "exporter"), ("cluster", "exporter"), ("collector",) * 2):
         path = folder / f"deploy/cephadm/{file}.yml"
         _replace(path, r"image: IMAGE\b", f"image: {to.image(name, version)}")
+    address = f"cephqos <{to.owner}@users.noreply.github.com>"
+    for path in sorted((folder / "deploy/packages").glob("nfpm*.yaml")):
+        home = f"homepage: https://github.com/{to.owner}/cephqos"
+        _replace(path, r"maintainer: cephqos <cephqos@localhost>", f"maintainer: {address}\n{home}")
     _append(folder / "pyproject.toml", _URLS, to, version)
     _append(chart / "Chart.yaml", _CHART, to, version)
     for path in (folder / "README.md", *(folder / "docs").rglob("*.md")):

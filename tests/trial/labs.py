@@ -1,7 +1,7 @@
 """Proof of `cephqos trial` on labs, in pieces that go on where they were ended:
 
     PYTHONPATH=. python -m tests.trial.labs                # all pieces: about three hours
-    PYTHONPATH=. python -m tests.trial.labs same-3 flag-1  # these; or a kind, such as same
+    PYTHONPATH=. python -m tests.trial.labs same-3 rail-1  # these; or a kind, such as same
     PYTHONPATH=. python -m tests.trial.labs --table        # the table of docs/internals/trial.md
 
 A piece is one trial on a lab of its own, and a line of `labs.jsonl`. One that is there is not made
@@ -63,8 +63,9 @@ class Staged:
     """A lab under load, and a trial on it."""
 
     def __init__(self, lab: RunningLab, out: Path, number: int, clients: Clients) -> None:
-        self.lab, self.out, self.clients = lab, out, clients
+        self.lab, self.out, self.clients, self.number = lab, out, clients, number
         self.chance = random.Random(number)  # noqa: S311 - no secret
+        self.tried = False  # whether the setting was in force once
 
     async def devices(self, part: float) -> None:
         """Let them do this part of what they can."""
@@ -261,13 +262,26 @@ async def _with_slow_device(staged: Staged, seconds: float) -> tuple[bool, str]:
     return right, f"{thrown} thrown away; {told.answer}"
 
 
-async def _flag(staged: Staged) -> tuple[bool, str]:
-    async def set_flag() -> None:
-        await staged.lab.exec(["ceph", "osd", "set", "noscrub"])
+# What others do, and how the trial names it.
+_OTHERS_DO: Final = (
+    ("osd set noscrub", "someone has changed flags of the cluster: noscrub"),
+    ("osd reweight 1 0.9", "someone has set the weight of osd.1 to 0.9"),
+    ("osd out 2", "someone has set the weight of osd.2 to 0 (0: it is out)"),
+    ("osd crush reweight osd.1 0.5", "the CRUSH map has changed"),
+    ("config set osd osd_max_scrubs 5", "someone has changed osd osd_max_scrubs"),
+    ("osd stop 1", "down: osd.1"),
+)
 
-    heard = await staged.after_blocks(6, set_flag)
+
+async def _rail(staged: Staged) -> tuple[bool, str]:
+    command, named = _OTHERS_DO[(staged.number - 1) % len(_OTHERS_DO)]
+
+    async def act() -> None:
+        await staged.lab.exec(["ceph", *command.split()])
+
+    heard = await staged.after_blocks(3, act)
     told = await staged.trial("same", *_ROUNDS, heard=heard)
-    return "someone has changed flags of the cluster: noscrub" in told.answer, told.answer
+    return told.status == 1 and named in told.answer, f"{command}: {told.answer}"
 
 
 async def _osd_stopped(staged: Staged) -> tuple[bool, str]:
@@ -293,6 +307,25 @@ async def _host(staged: Staged) -> tuple[bool, str]:
     told = await staged.trial("scheduler=wpq", "--host", "alone", *rounds, heard=heard)
     there_and_back = seen == [*["mclock_scheduler"] * 4, *["wpq"] * 4, *["mclock_scheduler"] * 4]
     right = there_and_back and told.status == 0 and await settings(staged.lab) == before
+    return right, "; ".join(told.report[:2])
+
+
+async def _host_other(staged: Staged) -> tuple[bool, str]:
+    """The setting is in force on osd.0, and the device of osd.1 becomes slow, for good."""
+    await _own_host(staged.lab)
+
+    async def heard(event: Any) -> None:
+        if event["event"] == "restart":
+            await staged.devices(10.0)
+        if event["event"] == "block_started":
+            await staged.devices(1.0)
+            if event["arm"] not in ("as it is", "as it is, again") or staged.tried:
+                staged.tried = True
+                await staged.lab.faults.throttle(1, riops=_IOPS // 8, wiops=_IOPS // 8)
+
+    rounds = ("--block", "20s", "--harm", "2", "--harm-time", "6s", "--least-rounds", "4")
+    told = await staged.trial("scheduler=wpq", "--host", "alone", *rounds, heard=heard)
+    right = told.status == 1 and "without the setting it was no better" in told.answer
     return right, "; ".join(told.report[:2])
 
 
@@ -345,8 +378,9 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
     "awhile": (4, _device_slow_for_a_while, "a device is slow for 12 s: the same"),
-    "flag": (2, _flag, "a flag is set: the trial ends and names it"),
+    "rail": (12, _rail, "others change something, or stop an OSD: the trial ends and names it"),
     "host": (4, _host, "--host: the scheduler of one host's OSD changes, and is what it was"),
+    "hostother": (2, _host_other, "--host: an OSD of another host is slow: no setting is blamed"),
     "hostkilled": (4, _host_killed, "--host: what kill -9 left is given back, the scheduler too"),
     "stopped": (2, _osd_stopped, "an OSD stands still: the trial ends, and no setting is blamed"),
 }

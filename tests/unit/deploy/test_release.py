@@ -198,7 +198,9 @@ def test_what_docker_says_of_a_build_that_failed_is_shown(
 def stamped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources as a release of a made-up owner has them."""
     folder = tmp_path_factory.mktemp("sources")
-    for name in ("deploy/helm", "deploy/compose", "deploy/cephadm", "docs", ".github"):
+    for name in ("helm", "compose", "cephadm", "packages"):
+        shutil.copytree(ROOT / "deploy" / name, folder / "deploy" / name, symlinks=True)
+    for name in ("docs", ".github"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder / name)
@@ -220,6 +222,13 @@ def test_the_chart_of_a_release_pulls_images_of_its_owner(stamped: Path) -> None
     assert [it["image"] for it in images] == [
         f"ghcr.io/example/cephqos-{name}:1.2.3" for name in ("exporter", "collector")
     ]
+
+
+def test_packages_of_a_release_say_whose_they_are(stamped: Path) -> None:
+    for path in (stamped / "deploy/packages").glob("nfpm*.yaml"):
+        about = yaml.safe_load(path.read_text())
+        assert about["homepage"] == "https://github.com/example/cephqos"
+        assert "example@" in about["maintainer"]
 
 
 def test_compose_and_cephadm_of_a_release_name_images_of_its_owner(stamped: Path) -> None:
@@ -244,7 +253,10 @@ def test_pages_and_metadata_of_a_release_name_its_owner(stamped: Path) -> None:
     pages = [path.read_text() for path in (stamped / "docs/install").glob("*.md")]
     assert not any("ublished" in page for page in (*pages, (stamped / "README.md").read_text()))
     readme = (stamped / "README.md").read_text()
-    assert "](https://github.com/example/cephqos/blob/v1.2.3/docs/install/index.md#platforms)" in readme
+    assert (
+        "](https://github.com/example/cephqos/blob/v1.2.3/docs/install/index.md#platforms)"
+        in readme
+    )
     assert not re.search(r"\]\((?!https?://|#)", readme), "PyPI shows it without the other files"
     urls = tomllib.loads((stamped / "pyproject.toml").read_text())["project"]["urls"]
     assert urls["Homepage"] == "https://github.com/example/cephqos"
