@@ -28,7 +28,7 @@ from cephqos_insight.trial.plan import parse_candidate
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.run_keys import KEY
 from cephqos_loadgen.lab.lab import Lab, RunningLab
-from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.lab.spec import LabSpec, with_regime
 from cephqos_loadgen.run.restore import restore
 
 RESULTS: Final = Path(__file__).with_name("labs.jsonl")
@@ -39,6 +39,11 @@ _SLOWER: Final = 0.7  # a known effect: latencies times 1 / 0.7
 _INERT: Final = "osd_max_scrubs=2"  # not the default (3); does nothing to clients
 # Of a capacity that no device here has.
 _LIMIT: Final = "profile=custom client_res=0.001 client_lim=0.04"
+# Beside scrubs, in the regime in which mClock decides.
+_RESERVED: Final = (
+    "profile=custom client_res=0.05 client_wgt=1 client_lim=0"
+    " best_effort_res=0.5 best_effort_wgt=4 best_effort_lim=0"
+)
 _RAILS: Final = ("--block", "20s", "--harm", "3", "--harm-time", "6s", "--by", "mean")
 _ROUNDS: Final = (*_RAILS, "--least-rounds", "6", "--rounds", "6")
 _BESIDE_TESTS: Final = ("slower-5", "slower-7", "slower-9")  # these took both CPUs
@@ -175,9 +180,9 @@ async def _known(staged: Staged) -> tuple[bool, str]:
     return await _known_change(staged, _INERT, staged.slower, staged.slower_while_tried)
 
 
-async def _limited(staged: Staged) -> tuple[bool, str]:
+async def _limited(staged: Staged, candidate: str = _LIMIT) -> tuple[bool, str]:
     """The setting itself makes the effect: mClock holds clients to a limit."""
-    options = parse_candidate(_LIMIT).options
+    options = parse_candidate(candidate).options
 
     async def limit(limited: bool) -> None:
         # Values that outlive their profile stay in force: docs/internals/qos.md.
@@ -185,7 +190,26 @@ async def _limited(staged: Staged) -> tuple[bool, str]:
             how = ["set", "osd", it.name, it.value] if limited else ["rm", "osd", it.name]
             await staged.lab.exec(["ceph", "config", *how])
 
-    return await _known_change(staged, _LIMIT, limit, None)
+    return await _known_change(staged, candidate, limit, None)
+
+
+async def _reserved(staged: Staged) -> tuple[bool, str]:
+    """As `limited`, by reservations: scrubs without end get a large one, clients a small one."""
+    await staged.lab.exec(["ceph", "osd", "pool", "create", "scrubbed", "8", "8"])
+    fill = ["rados", "-p", "scrubbed", "bench", "30", "write", "-b", "65536", "--no-cleanup"]
+    await staged.lab.exec(fill)
+
+    async def scrub() -> None:
+        while True:
+            await staged.lab.exec(["ceph", "osd", "pool", "deep-scrub", "scrubbed"])
+            await asyncio.sleep(1)
+
+    scrubbing = asyncio.create_task(scrub())
+    try:
+        return await _limited(staged, _RESERVED)
+    finally:
+        scrubbing.cancel()
+        await asyncio.gather(scrubbing, return_exceptions=True)
 
 
 async def _known_change(
@@ -374,6 +398,11 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
         _limited,
         "what clients counted in other blocks is in the interval of ops/s, with a limit of mClock",
     ),
+    "reserved": (
+        4,
+        _reserved,
+        "the same beside scrubs, with reservations of mClock",
+    ),
     "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
@@ -389,14 +418,11 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
 async def _piece(name: str) -> Mapping[str, Any]:
     kind, _, number = name.partition("-")
     release = _RELEASES[int(number) % len(_RELEASES)]
-    spec = LabSpec(
-        name=f"trial-{name}",
-        release=release,
-        osds=_OSDS,
-        backing="loop",
-        rotational=False,
-        device_iops=_IOPS,
-    )
+    devices: dict[str, Any] = {"backing": "loop", "rotational": False, "device_iops": _IOPS}
+    if kind == "reserved":
+        devices = {"regime": "scheduler", "settings": ()}
+    asked = {"name": f"trial-{name}", "release": release, "osds": _OSDS, **devices}
+    spec = LabSpec(**with_regime(asked))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         async with Lab(spec) as lab, load(lab, 900) as clients:
