@@ -36,6 +36,7 @@ _INTERVAL = flat("cephqos_scrub_pool_interval_seconds", 604800, level="deep", **
 _DEEP = {**POOL, **TICKET, "level": "deep"}
 _OVERDUE = {"state": "overdue", "level": "deep", **POOL}
 _HOURLY = 240  # samples
+_DAY = f"{{}}x{26 * _HOURLY}"  # and two hours
 
 SCRUB = [
     case(
@@ -115,11 +116,11 @@ SCRUB = [
 ]
 
 
-def _recovery(done: str, degraded: str) -> Series:
+def _recovery(done: str, degraded: str, misplaced: str = "0x240") -> Series:
     return merged(
         flat("cephqos_recovery_pool_objects_total", done, **POOL),
         flat("cephqos_recovery_pool_degraded_objects", degraded, **POOL),
-        flat("cephqos_recovery_pool_misplaced_objects", 0, **POOL),
+        flat("cephqos_recovery_pool_misplaced_objects", misplaced, **POOL),
     )
 
 
@@ -149,11 +150,11 @@ RECOVERY = [
         "CephQosRecoveryStalled",
         "a pool of which nothing was recovered in a day, while another one recovers",
         merged(
-            _recovery(f"0x{26 * _HOURLY}", f"1000x{26 * _HOURLY}"),
+            _recovery(_DAY.format("0"), _DAY.format("1000"), _DAY.format("0")),
             {
                 name.replace('pool="p"', 'pool="q"'): values
                 for name, values in _recovery(
-                    f"0+10x{26 * _HOURLY}", f"90000-10x{26 * _HOURLY}"
+                    _DAY.format("0+10"), _DAY.format("90000-10"), _DAY.format("0")
                 ).items()
             },
         ),
