@@ -192,7 +192,9 @@ def _health(
                 _check("POOL_APP_NOT_ENABLED", "1x200"),
                 # As healthy clusters of 18.2 and 20.2 say.
                 _check("MGR_MODULE_DEPENDENCY", "1x200"),
+                # OSDs say that they have none.
                 _check("SLOW_OPS", "1x200"),
+                flat(_BLOCKED, "0x240", **_OSD),
                 _check("MDS_UP_LESS_THAN_MAX", "1x200"),
             ),
             silent(6.5),
