@@ -26,8 +26,6 @@ from cephqos_stack.staged.stage import Stage, StagedLab, clean
 from cephqos_stack.staged.tenant import noisy_tenant
 
 from . import fault_at
-from .account import shadow
-from .clients import HeardStage, compared
 from .faults import FAULTS, LOADS
 from .runbook import not_as_said, shown
 
@@ -84,13 +82,6 @@ class Judgement:
     others: list[str] = field(default_factory=list)  # what should not have come
     heard: list[str] = field(default_factory=list)  # all that came
     note: str = ""
-    account: str = ""  # what the account of waiting would say, and whether that is right
-    account_right: bool | None = None
-    account_off: float | None = None
-    account_unknown: float | None = None
-    account_client_off: float | None = None  # beside what the load's clients measured
-    account_client_ms: float | None = None
-    account_client_why: str = ""  # why it is absent
     seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
     runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
 
@@ -148,19 +139,16 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
     await _quiet_cluster(lab)
     policy = await _policy(lab, situation, pool)
     async with watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
-        stage = HeardStage(on, situation, turn, pool)
-        first = time.time()
+        stage = Stage(on, situation, turn, pool)
         try:
             if situation.history:
                 await prepare(stage, await delivered_at_its_end(stage, on))
             else:
                 await prepare(stage)
             await asyncio.sleep(_FORGOTTEN)
-            begun, loaded = time.monotonic(), time.time()
+            begun = time.monotonic()
             heard = await play(stage, on, random.Random(seed))  # noqa: S311 - a jitter, no secret
             watched = time.monotonic() - begun
-            clients = await compared(stage, on, loaded)
-            account = await shadow(stage, on, first)
             stayed = await _stayed(stage, on, heard)
             showed = await shown(on, heard)
             seen = await _courses(on, round(time.monotonic() - begun))
@@ -171,10 +159,6 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
             await unset(stage)
     judged = _judged(situation, seed, heard)
     note = "; ".join(filter(None, (judged.note, *not_as_said(showed))))
-    judged = replace(judged, account=account.text, account_right=account.right)
-    judged = replace(judged, account_off=account.off, account_unknown=account.unknown)
-    judged = replace(judged, account_client_off=clients.off, account_client_ms=clients.ms)
-    judged = replace(judged, account_client_why=clients.why)
     return replace(judged, stayed=stayed, watched=watched, seen=seen, runbook=showed, note=note)
 
 

@@ -9,16 +9,14 @@ from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.rule import RecordedSeries
 from cephqos_base.thresholds import Thresholds
 
-_BAR: Final = 0.05  # by which the account may be off from the clients
 _WORSE = ("late", "missed", "false", "wrong cause", "wrong OSD", "not run")
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: a line for each situation, its runs together."""
     lines = [
-        "| situation | runs | verdict | seconds to alert | then fired | what else came | account"
-        " | account beside clients |",
-        "|---|---|---|---|---|---|---|---|",
+        "| situation | runs | verdict | seconds to alert | then fired | what else came |",
+        "|---|---|---|---|---|---|",
     ]
     for healthy in (True, False):
         for name in sorted({row["name"] for row in rows if row["healthy"] is healthy}):
@@ -35,26 +33,10 @@ def _line(name: str, runs: Sequence[dict[str, Any]]) -> str:
     stayed = ", ".join(f"{it:.0%}" for run in runs if (it := run.get("stayed")) is not None)
     others = sorted({_without_time(other) for run in runs for other in run["others"]})
     notes = sorted({run["note"] for run in runs if run["note"]})
-    account = "; ".join(_of_account(run) for run in runs if run.get("account"))
-    clients = "; ".join(filter(None, map(_beside_clients, runs)))
     return (
         f"| {name} | {len(runs)} | {said} | {times} | {stayed}"
-        f" | {'; '.join([*others, *notes])} | {account} | {clients} |"
+        f" | {'; '.join([*others, *notes])} |"
     )
-
-
-def _of_account(run: dict[str, Any]) -> str:
-    """What the account of waiting, which no rule reads, says of a fault."""
-    right = {True: "right: ", False: "wrong: "}.get(run["account_right"], "")
-    return f"{right}{run['account']}"
-
-
-def _beside_clients(run: dict[str, Any]) -> str:
-    """By how much its sum differs from what the clients measured, or why that is not known."""
-    off = run.get("account_client_off")
-    if off is None:
-        return str(run.get("account_client_why", ""))
-    return f"{off:+.1%} {run['account_client_ms']:.1f} ms"
 
 
 def _without_time(other: str) -> str:
@@ -73,18 +55,6 @@ def _sums(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
             f"{title}: {len(runs)} runs of {situations} situations: {', '.join(parts)};"
             f" wrong critical alerts in {critical}; watched for {watched / 60:.0f} minutes"
         )
-    judged = [row for row in rows if row.get("account_right") is not None]
-    account = sum(row["account_right"] for row in judged)
-    rules = sum(row["verdict"] == "right" for row in judged)
-    yield f"{len(judged)} runs with a cause: account right in {account}, rules in {rules}"
-    for what, key in (
-        ("its sum is off by", "account_off"),
-        ("it does not know", "account_unknown"),
-    ):
-        found = [abs(row[key]) for row in rows if row.get(key) is not None]
-        if found:
-            yield f"account, {len(found)} runs: {what} {max(found):.2%} at most"
-    yield from _beside_clients_in_all([row for row in rows if not row["healthy"]])
     names = {
         rule.record
         for groups in FILES.values()
@@ -93,17 +63,3 @@ def _sums(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
         if isinstance(rule, RecordedSeries)
     }
     yield f"rules: {len(names)} recorded series, {len(fields(Thresholds))} thresholds"
-
-
-def _beside_clients_in_all(faults: Sequence[dict[str, Any]]) -> Iterable[str]:
-    found = [
-        abs(row["account_client_off"])
-        for row in faults
-        if row.get("account_client_off") is not None
-    ]
-    if found:
-        kept = sum(off <= _BAR for off in found)
-        yield (
-            f"account, {len(found)} of {len(faults)} faults: its sum is that of the clients to"
-            f" {_BAR:.0%} in {kept}, off by {max(found):.1%} at most"
-        )
