@@ -4,8 +4,6 @@
     python -m tests.bench.exporter --no-real    without a cluster
     python -m tests.bench.exporter --quick      fewer scrapes
     python -m tests.bench.exporter --minutes 5  fewer scrapes where time is short (10)
-    python -m tests.bench.exporter --only storm  what an OSD pays while thousands of operations
-                                                 are in progress; not run otherwise (5 minutes)
 
 The exporter is the real command in a process of its own, asked over HTTP as Prometheus asks it
 (gzip, OpenMetrics); the replayed daemons are another process. CPU is user + system of the exporter,

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
 
 from tests.bench import exporter
 from tests.bench.exporter.own_reader import bench_threads
@@ -15,12 +14,9 @@ from tests.bench.exporter.processes import exporter as one_exporter
 from tests.bench.exporter.real import bench_lab, bench_real
 from tests.bench.exporter.replayed import bench_growth, bench_sixty, remove_leftovers
 from tests.bench.exporter.start import NO_OSD, bench_start
-from tests.bench.exporter.storm import bench_storm
 from tests.bench.exporter.verdicts import Verdicts
 from tests.bench.exporter.writing import bench_exposition
 from tests.by_signal import clean_up_when_ended
-
-_STORM: Final = "storm"  # takes too long to be among the others
 
 
 def main() -> int:
@@ -33,7 +29,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10, help="then fewer scrapes are enough")
     parser.add_argument("--no-real", action="store_true")
     parser.add_argument("--sockets", nargs="+", type=Path, help="real OSDs' sockets to use")
-    names = ("start", "real", "replayed", "exposition", "threads", "growth", _STORM)
+    names = ("start", "real", "replayed", "exposition", "threads", "growth")
     parser.add_argument("--only", choices=names)
     arguments = parser.parse_args()
     repeats, long = (20, 50) if arguments.quick else (60, 1000)
@@ -54,7 +50,6 @@ def main() -> int:
         "exposition": lambda: bench_exposition(verdicts),
         "threads": lambda: bench_threads(verdicts, repeats),
         "growth": lambda: bench_growth(verdicts, repeats // 3, begun + limit * 0.9),
-        _STORM: lambda: asyncio.run(bench_storm(verdicts)),
     }
     remove_leftovers()
     clean_up_when_ended()
@@ -62,7 +57,7 @@ def main() -> int:
     print(f"{cpus} CPUs, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
     with _compiled():
         for name, part in parts.items():
-            if arguments.only == name or (arguments.only is None and name != _STORM):
+            if arguments.only in (None, name):
                 try:
                     part()
                 except Exception as exc:  # the next parts have their own figures
