@@ -83,50 +83,6 @@ def test_loop_devices_are_files_of_one_host(
     assert any("on files of one host" in text for text in said) is shared
 
 
-RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
-
-
-@pytest.mark.parametrize(
-    ("builder", "words"),
-    [
-        (Builder(points={"a": STEADY[:1]}, osds=SATURATED), "Too few repeats: one repeat"),
-        (Builder(points={"a": STEADY[:2]}, osds=SATURATED), "Too few repeats: 2 repeats"),
-        (
-            Builder(
-                points={
-                    "a": [SyntheticRepeat(500.0), SyntheticRepeat(1000.0), SyntheticRepeat(1500.0)]
-                }
-            ),
-            "differs much between repeats",
-        ),
-        (Builder(points={"a": [SyntheticRepeat(RISING)] * 3}), "drifts: the last third"),
-        (Builder(points={"a": STEADY}, busy={"steal": 0.05}), "(steal)"),
-        (Builder(points={"a": STEADY}, busy={"others": 0.3}), "Other processes"),
-        (Builder(points={"a": STEADY}, busy={"client": 0.97}), "The client limits the load"),
-        (Builder(points={"a": STEADY}, rate_iops=1000), "The plan limits the load"),
-        (Builder(points={"a": STEADY}, status="aborted"), "The run is aborted"),
-        (
-            Builder(points={"a": STEADY}, profile_in_force="high_client_ops"),
-            "planned balanced, in force high_client_ops on osd.0 and osd.1",
-        ),
-        (
-            Builder(points={"a": STEADY}, osds=Osds(attained=300.0)),
-            "at most 300 of 500 reserved",
-        ),
-        (
-            Builder(points={"a": STEADY}, osds=Osds(attained=300.0, waiting=5.0)),
-            "capacity 1,000, delivered at most 300",
-        ),
-        (
-            Builder(points={"a": [SyntheticRepeat(1000.0, scrub_seconds=6.0)] * 3}),
-            "Background work covers less than 80%",
-        ),
-    ],
-)
-def test_a_caveat_is_said_with_its_evidence(tmp_path: Path, builder: Builder, words: str) -> None:
-    assert any(words in text for text in texts(tmp_path, builder))
-
-
 def test_a_caveat_marks_the_rows_that_it_touches(tmp_path: Path) -> None:
     found = run(tmp_path, Builder(points={"a": STEADY, "b": STEADY[:1]}, osds=SATURATED))
     (caveat,) = caveats(found)

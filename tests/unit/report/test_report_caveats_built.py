@@ -15,7 +15,12 @@ from .test_report_caveats_each import SATURATED, STEADY
 RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
 OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
     "too few repeats": (
-        "Too few repeats", Builder(points={"a": STEADY[:2]}), Builder(points={"a": STEADY}),
+        "Too few repeats: 2 repeats", Builder(points={"a": STEADY[:2]}),
+        Builder(points={"a": STEADY}),
+    ),
+    "a single repeat": (
+        "Too few repeats: one repeat", Builder(points={"a": STEADY[:1]}),
+        Builder(points={"a": STEADY[:2]}),
     ),
     "repeats differ": (
         "differs much between repeats",
@@ -23,7 +28,7 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         Builder(points={"a": [SyntheticRepeat(v) for v in (950.0, 1000.0, 1050.0)]}),
     ),
     "throughput drifts": (
-        "drifts", Builder(points={"a": [SyntheticRepeat(RISING)] * 3}),
+        "drifts: the last third", Builder(points={"a": [SyntheticRepeat(RISING)] * 3}),
         Builder(points={"a": [SyntheticRepeat([980.0] * 15 + [1020.0] * 15)] * 3}),
     ),
     "a scrub explains the drift": (
@@ -82,12 +87,12 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         Builder(points={"a": STEADY}),
     ),
     "the profile is another": (
-        "planned balanced, in force high_client_ops",
+        "planned balanced, in force high_client_ops on osd.0 and osd.1",
         Builder(points={"a": STEADY}, profile_in_force="high_client_ops"),
         Builder(points={"a": STEADY}, profile_in_force="balanced"),
     ),
     "nothing was put to the test": (
-        "Nothing was put to the test", Builder(points={"a": STEADY}, osds=Osds(attained=300.0)),
+        "at most 300 of 500 reserved", Builder(points={"a": STEADY}, osds=Osds(attained=300.0)),
         Builder(points={"a": STEADY}, osds=Osds(attained=300.0, waiting=5.0)),
     ),
     "the load went beyond its reservation": (
@@ -99,7 +104,7 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         Builder(points={"a": STEADY}, osds=SATURATED),
     ),
     "capacity was never real": (
-        "was never real",
+        "capacity 1,000, delivered at most 490",
         Builder(points={"a": STEADY}, osds=Osds(attained=490.0, waiting=5.0)),
         Builder(points={"a": STEADY}, osds=Osds(attained=510.0, waiting=5.0)),
     ),
@@ -109,7 +114,7 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         Builder(points={"a": STEADY}, osds=Osds(attained=490.0, waiting=0.0)),
     ),
     "background work is too short": (
-        "Background work covers less",
+        "Background work covers less than 80%",
         Builder(points={"a": [SyntheticRepeat(1000.0, scrub_seconds=20.0)] * 3}),
         Builder(points={"a": [SyntheticRepeat(1000.0, scrub_seconds=26.0)] * 3}),
     ),
