@@ -151,13 +151,6 @@ def test_between_two_reads_the_last_histograms_are_shown_with_their_own_sums() -
     assert shown == [(count, seconds)] * 5 + [(count + 50, seconds + 5.0)] * 2
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
-    osd = RecordedOsd(release)
-    osd.scrape(HistogramsCollector())
-    assert not osd.not_understood
-
-
 @pytest.mark.parametrize("by_size", [False, True])
 @pytest.mark.parametrize("missing", ["op_rw_latency_in_bytes_histogram", "op_rw_latency"])
 def test_what_is_missing_of_one_kind_of_operation_costs_that_kind(

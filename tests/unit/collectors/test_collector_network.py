@@ -113,10 +113,3 @@ def test_a_network_of_a_later_release_is_counted_and_part_of_no_other() -> None:
     assert osd.not_understood == {"reply"}
     assert value(families, f"{PREFIX}peers", interface="front") == 1
     assert value(families, f"{PREFIX}slow_peers", interface="front") == 0
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
-    osd = RecordedOsd(release)
-    osd.scrape(NetworkCollector())
-    assert not osd.not_understood
