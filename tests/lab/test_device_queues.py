@@ -95,22 +95,6 @@ async def test_the_way_back_can_be_typed_by_a_person(queue: Path) -> None:
     assert every_attribute(queue) == before
 
 
-async def test_a_queue_that_is_as_wanted_is_not_touched(queue: Path) -> None:
-    set_up(queue, scheduler="kyber")
-    saved = Saved(queue)
-    await device_queues.apply(Device(scheduler="kyber"), [queue.parent.name], saved.journal)
-    assert saved.journal.entries == []
-
-
-async def test_the_state_of_a_queue_tells_one_attribute_from_the_other(queue: Path) -> None:
-    """What is compared before and after a run."""
-    set_up(queue, scheduler="mq-deadline")
-    name = queue.parent.name
-    before = device_queues.state([name])
-    set_up(queue, iosched_fifo_batch="7")
-    assert set(device_queues.state([name])) - set(before) == {(name, "iosched/fifo_batch", "7")}
-
-
 async def test_a_queue_that_does_not_come_back_is_a_failure_and_stays_in_the_journal(
     queue: Path,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import ctypes
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,73 +14,27 @@ from cephqos_exporter.daemon import Host, ReplyMissing
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.sampler import ThreadSamples
 
-from .host_views import cpu, samples, view
-
-SPIN = """
-import ctypes, sys, threading, time
-def work(name, busy):
-    ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)
-    while True:
-        end = time.monotonic() + 0.02
-        while busy and time.monotonic() < end:
-            pass
-        time.sleep(0.02 if busy else 0.2)
-for name, busy in (("tp_osd_tp", True), ("tp_osd_tp", False), ("msgr-worker-0", False)):
-    threading.Thread(target=work, args=(name, busy), daemon=True).start()
-time.sleep(0.3)
-print("ready", flush=True)
-time.sleep(120)
-"""
+from .host_views import view
 
 
 @pytest.fixture
-def spinner() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", SPIN], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "120"]) as process:
         yield process
         process.kill()
 
 
-def _cpu_of_threads(pid: int) -> float:
-    return sum(it.user_time + it.system_time for it in psutil.Process(pid).threads())
-
-
-def test_cpu_time_agrees_with_what_psutil_sums(spinner: subprocess.Popen[bytes]) -> None:
-    collector = ThreadsCollector(samples=ThreadSamples(switches_interval=0.1))
-    started = time.monotonic()
-    first = samples(collector.collect(view(Host(), 1, pid=spinner.pid)))
-    at_first = _cpu_of_threads(spinner.pid)
-    while _cpu_of_threads(spinner.pid) < at_first + 0.3:  # on a busy machine it takes its time
-        time.sleep(0.1)
-        assert time.monotonic() < started + 30
-    before = _cpu_of_threads(spinner.pid)
-    found = samples(collector.collect(view(Host(), 2, pid=spinner.pid)))
-    after = _cpu_of_threads(spinner.pid)
-    elapsed = time.monotonic() - started
-    groups = ("tp_osd_tp", "msgr-worker", "other")
-    ours = sum(sum(cpu(found, group)) for group in groups)
-    assert before - 0.05 <= ours <= after + 0.05  # each is cut to 10 ms, for user and for system
-    assert found['cephqos_threads{group="tp_osd_tp"}'] == 2
-    busiest = found['cephqos_threads_busiest_cpu_seconds_total{group="tp_osd_tp"}']
-    used = sum(cpu(found, "tp_osd_tp")) - sum(cpu(first, "tp_osd_tp"))
-    assert busiest == pytest.approx(used, abs=0.05)  # the other one sleeps
-    assert 0.1 < busiest < elapsed
-    switches = 'cephqos_threads_switches_total{group="tp_osd_tp",kind="voluntary"}'
-    assert found[switches] > first[switches]
-
-
 def test_a_daemon_that_ends_between_two_scrapes_is_reported(
-    spinner: subprocess.Popen[bytes],
+    sleeper: subprocess.Popen[bytes],
 ) -> None:
     descriptors = Descriptors(100)
     collector = ThreadsCollector(samples=ThreadSamples(descriptors=descriptors))
-    list(collector.collect(view(Host(), 1, pid=spinner.pid)))
-    assert descriptors.used > 3
-    spinner.kill()
-    spinner.wait()
+    list(collector.collect(view(Host(), 1, pid=sleeper.pid)))
+    assert descriptors.used > 0
+    sleeper.kill()
+    sleeper.wait()
     with pytest.raises(ReplyMissing, match="gone"):
-        list(collector.collect(view(Host(), 2, pid=spinner.pid)))
+        list(collector.collect(view(Host(), 2, pid=sleeper.pid)))
     assert descriptors.used == 0
 
 

@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import re
-import resource
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -304,23 +303,6 @@ async def test_the_series_of_one_daemon_are_bounded_and_it_shows(tmp_path: Path)
     assert failed(page, "osd.1") == ["many"]
     labels = f'ceph_daemon="osd.1",cluster="{FSID}",reason="limit"'
     assert f"cephqos_daemon_samples_left_out{{{labels}}} 101\n" in page
-
-
-async def test_sixty_daemons_at_128_descriptors_are_all_asked(tmp_path: Path) -> None:
-    host = ReplayedHost(tmp_path)
-    for _ in range(60):
-        host.add(RecordedDaemon(REPLIES)).delay = 0.01
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with scraping(host, [StatusCollector()]) as scraper:
-        # The exporter gets 128 besides what is open already: files of the tests before, and the
-        # replayed daemons, which take one more each when they are asked.
-        highest = max(int(file.name) for file in Path("/proc/self/fd").iterdir())
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 60 + 128, hard))
-        try:
-            page = await text(scraper, 10)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(up(page)) == 60
 
 
 async def test_one_absurd_reply_is_not_remembered(tmp_path: Path) -> None:

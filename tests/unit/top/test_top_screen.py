@@ -223,16 +223,6 @@ async def test_a_key_that_quits_ends_the_app(key: str) -> None:
         await until(pilot, lambda: app.view.over)
 
 
-@pytest.mark.parametrize("size", [(20, 5), (60, 12), (300, 100)])
-async def test_every_size_of_terminal_is_filled_and_none_breaks_it(size: tuple[int, int]) -> None:
-    app = top(FakeSource())
-    async with running(app, size=size) as pilot:
-        await fetched(pilot, app)
-        lines = pilot.shown().split("\n")
-        assert len(lines) == size[1] + 1
-        assert "cephqos" in lines[0]
-
-
 async def test_the_list_scrolls_with_the_cursor() -> None:
     app = top(FakeSource(), View(sort="name"))
     async with running(app) as pilot:
