@@ -129,18 +129,22 @@ def results() -> Sequence[Result]:
         ]
 
 
-def calibration(all_results: Iterable[Result]) -> Sequence[Result]:
-    return [it for it in all_results if not it.later and it.begun == 0]
+def calibration(all_results: Iterable[Result]) -> Sequence[tuple[str, float]]:
+    """The recordings and factors that those of the exporter are from."""
+    return [(it.recording, it.factor) for it in all_results if not it.later and it.begun == 0]
 
 
-def factors(known: Sequence[Result]) -> Factors:
-    """The likely factor is the median; the others are as far from it as 90 % of recordings (and one
-    more, which is not recorded yet) are at most, at the worst of their ways."""
-    likely = statistics.median(result.factor for result in known)
-    worst: dict[str, float] = {}
-    for result in known:
-        far = abs(result.factor - likely)
-        worst[result.recording] = max(worst.get(result.recording, 0.0), far)
+def factors(known: Iterable[tuple[object, float]]) -> Factors:
+    """From factors on a logarithm, each with what it is of, such as a recording.
+
+    The likely factor is the median; the others are as far from it as 90 % of those (and one more,
+    which is not recorded yet) are at most, at the worst of their factors.
+    """
+    known = list(known)
+    likely = statistics.median(factor for _, factor in known)
+    worst: dict[object, float] = {}
+    for of, factor in known:
+        worst[of] = max(worst.get(of, 0.0), abs(factor - likely))
     ranked = sorted(worst.values())
     rank = min(math.ceil(_COVERED * (len(ranked) + 1)), len(ranked))
     half = ranked[rank - 1]
@@ -158,7 +162,7 @@ def judged(all_results: Sequence[Result]) -> Sequence[Judged]:
     """Each result, by factors that know nothing of it."""
     found, first = [], calibration(all_results)
     for result in all_results:
-        of_others = [it for it in first if it.recording != result.recording]
+        of_others = [it for it in first if it[0] != result.recording]
         low, likely, high = FACTORS if result.later else factors(of_others)
         held = low * result.said <= result.true <= high * result.said
         found.append(Judged(result, held, abs(likely * result.said / result.true - 1)))

@@ -25,11 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.recovery_times.judge import factors
+
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.cluster import replies
 from cephqos_exporter.cluster.rates import time_left
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
-from cephqos_exporter.cluster.time_left import DUE_SCRUBS, RUNNING_SCRUBS, Factors
+from cephqos_exporter.cluster.time_left import DUE_SCRUBS, RUNNING_SCRUBS
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.state import lab_names, load_living
@@ -44,7 +46,6 @@ _HEAD: Final = ("lab", "began", "took", "recovery", "of", "way", "said", "true")
 # Those of the exporter's factors. Beside recovery it has no interval: what it would be is shown.
 _FIRST: Final = ("run-3fa85b", "run-f802eb", "run-2d39b2")
 _FACTORS: Final = {"running": RUNNING_SCRUBS, "due": DUE_SCRUBS}
-_COVERED: Final = 0.9
 _KEPT: Final = (
     *("pgid", "state", "acting_primary", "last_scrub_stamp", "last_deep_scrub_stamp"),
     *("last_change", "objects_scrubbed", "last_scrub_duration", "scrub_duration"),
@@ -185,19 +186,10 @@ def moments() -> Sequence[Moment]:
         ]
 
 
-def factors(known: Sequence[Moment]) -> Factors:
-    """The likely factor is the median; the others are as far from it as 90 % of these moments, and
-    one more, are at most."""
-    likely = statistics.median(moment.factor for moment in known)
-    far = sorted(abs(moment.factor - likely) for moment in known)
-    half = far[min(math.ceil(_COVERED * (len(far) + 1)), len(far)) - 1]
-    return Factors(math.exp(likely - half), math.exp(likely), math.exp(likely + half))
-
-
 def main() -> None:
     every = moments()
     for of in _FACTORS:
-        first = [it for it in every if it.of == of and not it.later]
+        first = enumerate(it.factor for it in every if it.of == of and not it.later)
         print(of, *(f"{factor:.2f}" for factor in factors(first)))
     print("| labs | of | beside | moments | in the 90 % interval | median error | at half |")
     print("|---|---|---|---|---|---|---|")
@@ -214,7 +206,7 @@ def main() -> None:
 def _line(row: Sequence[Moment], first: Sequence[Moment]) -> str:
     held, errors, at_half = 0, [], []
     for moment in row:
-        of_others = [it for it in first if it.round != moment.round]
+        of_others = enumerate(it.factor for it in first if it.round != moment.round)
         low, likely, high = _FACTORS[moment.of] if moment.later else factors(of_others)
         held += low * moment.said <= moment.true <= high * moment.said
         error = abs(likely * moment.said / moment.true - 1)
