@@ -8,103 +8,59 @@ from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.planned import Plan
-from cephqos_loadgen.run import session
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.scenario.parse import parse
 
-OSDS = [
-    {"id": osd, "rotational": "0", "hostname": "b", "osd_objectstore": "bluestore"}
-    for osd in range(3)
-]
-DOWN: set[int] = set()
+from .session_cluster import Cluster, stand_in
 
-
-class Cluster:
-    """Three OSDs on SSDs of another host. Whatever would change it fails the test."""
-
-    fsid = "f"
-
-    def __init__(self, access: object) -> None:
-        self.access = access
-
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def wait_for_pgs(self, **_: object) -> None:
-        """They are clean."""
-
-    async def pids(self) -> dict[str, int]:
-        return {}
-
-    async def up_osds(self) -> list[int]:
-        return [0, 1, 2]
-
-    async def command(self, prefix: str, **_: object) -> Any:
-        if prefix == "osd dump":
-            osds = [{"osd": osd, "up": osd not in DOWN, "in": 1} for osd in range(3)]
-            return {"osds": osds, "pools": []}
-        if prefix == "config get":
-            return "65536"
-        assert prefix == "osd metadata"
-        return OSDS
-
-
-class Lock:
-    """Nobody else holds the cluster."""
-
-    given_back = None
-
-    def __init__(self, *_: object, **__: object) -> None: ...
-
-    async def __aenter__(self) -> "Lock":
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
+LOOKS = {"wait_for_pgs", "osd dump", "osd metadata", "config get"}
 
 
 @pytest.fixture(autouse=True)
-def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "ClusterConnection", Cluster)
-    monkeypatch.setattr(session, "ClusterLock", Lock)
-    monkeypatch.setattr(session, "write_client_conf", lambda access, options: "")
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Three OSDs on SSDs of another host."""
+    about = {"rotational": "0", "hostname": "b", "osd_objectstore": "bluestore"}
+    found = stand_in(monkeypatch, Cluster(*({"id": osd, **about} for osd in range(3))))
+    found.option = "65536"
+    return found
 
 
-async def refused(what: Plan) -> str:
+async def refused(cluster: Cluster, what: Plan) -> str:
     access: Any = SimpleNamespace(place=SimpleNamespace(work=""), disks=None, spec=None)
     archive: Any = SimpleNamespace(run="r", event=lambda *_, **__: None)
     run = Session(access, archive, what, take_over=False)
     with pytest.raises(ClusterUnfit) as error:
         await run.begin()
-    assert not run.journal.used, "nothing was changed"
+    assert not run.journal.used and set(cluster.asked) <= LOOKS, "nothing was changed"
     return str(error.value)
 
 
-async def test_points_that_are_named_after_another_lab_are_refused_on_a_given_cluster() -> None:
+async def test_points_that_are_named_after_another_lab_are_refused_on_a_given_cluster(
+    cluster: Cluster,
+) -> None:
     """`hdd` on SSDs, one OSD on three."""
-    said = await refused(shipped_plan("client-vs-recovery", only=only(media="hdd")))
+    said = await refused(cluster, shipped_plan("client-vs-recovery", only=only(media="hdd")))
     assert "is not this cluster: rotational true: osd.0 has false" in said
-    said = await refused(shipped_plan("cpu-placement"))
+    said = await refused(cluster, shipped_plan("cpu-placement"))
     assert "is not this cluster: osds 2: it has 3" in said
 
 
 async def test_an_osd_that_is_down_is_none_of_those_that_a_point_names(
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster,
 ) -> None:
     """`osds=3` on two that serve; what is down keeps its metadata."""
-    monkeypatch.setitem(globals(), "DOWN", {2})
-    said = await refused(shipped_plan("cpu-placement", "lab", only=only(osds="3")))
+    cluster.down = {2}
+    said = await refused(cluster, shipped_plan("cpu-placement", "lab", only=only(osds="3")))
     assert "osds 3: it has 2" in said
 
 
-async def test_queues_and_cpus_of_osds_elsewhere_are_refused() -> None:
+async def test_queues_and_cpus_of_osds_elsewhere_are_refused(cluster: Cluster) -> None:
     text = "scenario: s\nPHASES"
     for part in (
         "devices: {scheduler: none}\nphases: [{name: w, wait: {}, until: {duration: 1s}}]",
         "phases: [{name: place, pin: {strategy: default}}]",
     ):
-        said = await refused(parse(text.replace("PHASES", part), "s.yaml"))
+        said = await refused(cluster, parse(text.replace("PHASES", part), "s.yaml"))
         assert "were not found on it: osd.0 (host b), osd.1 (host b), osd.2 (host b)" in said
 
 

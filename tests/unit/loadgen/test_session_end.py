@@ -11,75 +11,12 @@ from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.steps.options import HOLDING_DATA, FlagChanged, OptionSet
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
-from cephqos_loadgen.run import session
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.scenario.parse import parse
 
+from .session_cluster import Cluster, Lock, stand_in
+
 QUIET = "scenario: s\nquiet: [balancer]\nphases: [{name: w, wait: {}, until: {duration: 1s}}]\n"
-
-
-class Cluster:
-    """One OSD of this host on sdx. Tests change its answers between begin and end."""
-
-    fsid = "f"
-    pid = None
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.flags = "sortbitwise"
-        self.options: list[dict[str, str]] = []
-        self.pools = ["rbd"]
-        self.osd_flags = ["noout"]
-        self.affinity = 1.0
-        self.checks: dict[str, Any] = {}
-
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def wait_for_pgs(self, **_: object) -> None:
-        """They are clean."""
-        self.asked.append("wait_for_pgs")
-
-    async def pids(self) -> dict[str, int]:
-        return {"osd.0": 10}
-
-    async def up_osds(self) -> list[int]:
-        return [0]
-
-    async def command(self, prefix: str, **_: object) -> Any:
-        self.asked.append(prefix)
-        state = ["exists", "up", *self.osd_flags]
-        osd = {"osd": 0, "in": 1, "up": 1, "weight": 1.0, "state": state}
-        osd["primary_affinity"] = self.affinity
-        pools = [{"pool_name": name} for name in self.pools]
-        return {
-            "osd metadata": [{"id": 0, "hostname": "h", "devices": "sdx"}],
-            "osd dump": {"flags": self.flags, "pools": pools, "osds": [osd]},
-            "config dump": self.options,
-            "config get": "true",
-            "osd pool ls": [],
-            "balancer status": {"active": False},
-            "status": {"health": {"checks": self.checks}},
-        }.get(prefix, [])
-
-
-class Lock:
-    lost = False
-
-    def __init__(self, *_: object, **__: object) -> None: ...
-
-    async def __aenter__(self) -> "Lock":
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    given_back = None
-
-    async def save(self, steps: object) -> None: ...
-
-    async def look(self) -> None: ...
 
 
 @pytest.fixture
@@ -94,15 +31,12 @@ def queue(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cluster(queue: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    found = Cluster()
-    monkeypatch.setattr(session, "ClusterConnection", lambda access: found)
-    monkeypatch.setattr(session, "ClusterLock", Lock)
-    monkeypatch.setattr(session, "write_client_conf", lambda access, options: "")
+    """One OSD of this host on sdx."""
     block = queue.parents[1]
     for name in ("present", "state"):
         bound = partial(getattr(device_queues, name), block=block)
         monkeypatch.setattr(device_queues, name, bound)
-    return found
+    return stand_in(monkeypatch, Cluster({"id": 0, "hostname": "h", "devices": "sdx"}))
 
 
 def a_session(events: list[dict[str, Any]], check: Any = lambda fsid: None) -> Session:
