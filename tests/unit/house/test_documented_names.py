@@ -24,8 +24,6 @@ _FOREIGN: Final = {"LOKI_ADDR", "LOKI_HOST", "PROMETHEUS_HOST", "GRAFANA_HOST"}
 _VARIABLE: Final = re.compile(
     r"\b(?:CEPH|CEPHQOS|GRAFANA|LOKI|LAB|LOAD|COLLECTOR|PROMETHEUS|PROBE|ALERTMANAGER)_[A-Z_]+\b"
 )
-# The longest paragraph: six lines of 110 characters.
-_PARAGRAPH: Final = 660
 
 
 @cache
@@ -293,14 +291,6 @@ def test_blocks_of_shell_are_shell(page: Path) -> None:
                 ["bash", "-n"], input=text, capture_output=True, text=True, check=False, timeout=10
             )
             assert done.returncode == 0, f"{done.stderr}\n{text}"
-
-
-@pytest.mark.parametrize("page", [it for it in PAGES if it.name != "report.md"], ids=str)
-def test_no_paragraph_is_a_wall_of_text(page: Path) -> None:
-    """Reports are left out: they are made, and begin with what a scenario says of itself."""
-    paragraphs = re.split(r"\n\s*\n|\n(?= *(?:[-*|#]|\d+\.) ?)", prose(page))
-    long = [it for it in paragraphs if len(it) > _PARAGRAPH and not it.lstrip().startswith("|")]
-    assert long == []
 
 
 @pytest.mark.parametrize("page", [it for it in PAGES if it.parts[0] == "docs"], ids=str)
