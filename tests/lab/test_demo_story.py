@@ -12,15 +12,17 @@ import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.board_panels import queries
 from tests.stack.log_files import need_tools
+from tests.waiting import until
 
 from cephqos_base.servers import fetch
 from cephqos_loadgen.archive.reader import open_archive, problems
@@ -175,7 +177,7 @@ class Watchers:
 async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
     """What the dashboards' own queries show of it."""
     runs = 'max by (run) (cephqos_run_info{scenario="beside"})'
-    (info,) = await _answered(watchers.series, runs, within=90)
+    (info,) = await until(lambda: watchers.series(runs), runs)
     run = info["metric"]["run"]
     values = linked | {
         "detail": linked["cluster"],
@@ -188,7 +190,7 @@ async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
     asked = {query.where: query.filled({**values, "__range": "120s"}) for query in queries()}
 
     async def labels(panel: str, *names: str) -> set[tuple[str, ...]]:
-        found = await _answered(watchers.series, asked[panel])
+        found = await until(lambda: watchers.series(asked[panel]), asked[panel])
         return {tuple(each["metric"].get(name, "") for name in names) for each in found}
 
     worst = await labels("cephqos-overview: Worst OSDs A", "ceph_daemon", "class")
@@ -198,20 +200,8 @@ async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
     assert await labels("cephqos-run: Running now A", "scenario") == {("beside",)}
     told.done("dashboards")
     for panel in ("cephqos-osd: Log of this OSD A", "cephqos-run: Events of the run A"):
-        assert await _answered(watchers.lines, asked[panel])
+        assert await until(partial(watchers.lines, asked[panel]), asked[panel])
     told.done("log lines")
-
-
-async def _answered(
-    ask: Callable[[str], Awaitable[list[dict[str, Any]]]], expr: str, within: float = 30
-) -> list[dict[str, Any]]:
-    """The first answer with something in it."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        if found := await ask(expr):
-            return found
-        await asyncio.sleep(0.5)
-    raise AssertionError(f"nothing within {within:g} s: {expr}")
 
 
 async def _get(url: str, parameters: Mapping[str, object]) -> list[dict[str, Any]]:
