@@ -129,11 +129,27 @@ async def test_an_idle_connection_does_not_keep_its_last_page() -> None:
             writer.close()
 
 
-async def test_a_flood_of_connections_closes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def ends(reader: asyncio.StreamReader) -> bool:
+    """Whether the other side closes the connection within five seconds."""
+    try:
+        async with asyncio.timeout(5):
+            return await reader.read() == b""
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+async def test_a_flood_of_connections_closes_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, certificates: Path, secure: bool
+) -> None:
     monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 20)
-    async with serving(Scrapes()) as client:
+    config, known = (web_file(tmp_path, certificates), trusting(certificates))
+    async with serving(Scrapes(), web_config=config if secure else None) as client:
         flood = [await asyncio.open_connection(*client.address) for _ in range(100)]
-        assert (await client.get("/metrics"))[0] == 200
+        assert (await client.get("/metrics", tls=known if secure else None))[0] == 200
+        assert all([await ends(reader) for reader, _ in flood[:70]])
         for _, writer in flood:
             writer.close()
 
@@ -178,13 +194,20 @@ def test_malformed_requests_take_a_bounded_number_of_lines(tmp_path: Path) -> No
     assert "more like it are left out" in log.read_text()
 
 
-def test_three_hundred_half_open_connections_at_256_descriptors_end_no_scrape(
-    tmp_path: Path,
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+async def test_three_hundred_half_open_connections_at_256_descriptors_end_no_scrape(
+    tmp_path: Path, certificates: Path, secure: bool
 ) -> None:
-    with exporter(f"--discovery.sockets={tmp_path}", limit=256) as running:
+    flags = [f"--discovery.sockets={tmp_path}"]
+    flags += [f"--web.config.file={web_file(tmp_path, certificates)}"] if secure else []
+    with exporter(*flags, limit=256) as running:
         held = [connect(running.address) for _ in range(300)]
         try:
-            assert "cephqos_exporter_build_info" in running.get(timeout=5)
+            host, _, port = running.address.rpartition(":")
+            known = trusting(certificates) if secure else None
+            held.append(await asking((host, int(port)), known))
+            held[-1].settimeout(10)
+            assert held[-1].recv(4096).startswith(b"HTTP/1.1 200")
         finally:
             for sock in held:
                 sock.close()

@@ -8,24 +8,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.exporter_process import exporter
 
 from cephqos_exporter.web import connections
 
+from .test_web_hostile import ends
 from .test_web_server import Scrapes, serving, trusting, web_file
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-async def ends(reader: asyncio.StreamReader) -> bool:
-    """Whether the other side closes the connection within five seconds."""
-    try:
-        async with asyncio.timeout(5):
-            return await reader.read() == b""
-    except ConnectionError:
-        return True
-    except TimeoutError:
-        return False
 
 
 @pytest.mark.parametrize("begun", [b"", b"\x16\x03\x01\x02\x00\x01"])
@@ -42,39 +31,6 @@ async def test_a_handshake_that_does_not_go_on_is_closed(
         assert (await client.get("/metrics", tls=trusting(certificates)))[0] == 200
         await asyncio.sleep(0.5)
         assert (await client.get("/metrics", tls=trusting(certificates)))[0] == 200
-
-
-async def test_a_flood_of_handshakes_closes_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, certificates: Path
-) -> None:
-    monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 20)
-    async with serving(Scrapes(), web_config=web_file(tmp_path, certificates)) as client:
-        flood = [await asyncio.open_connection(*client.address) for _ in range(100)]
-        assert (await client.get("/metrics", tls=trusting(certificates)))[0] == 200
-        closed = [await ends(reader) for reader, _ in flood[:70]]
-        assert all(closed)
-        for _, writer in flood:
-            writer.close()
-
-
-def test_three_hundred_handshakes_at_256_descriptors_end_no_scrape(
-    tmp_path: Path, certificates: Path
-) -> None:
-    path = web_file(tmp_path, certificates)
-    flags = (f"--discovery.sockets={tmp_path}", f"--web.config.file={path}")
-    with exporter(*flags, limit=256) as running:
-        host, port = running.address.rsplit(":", 1)
-        held = [socket.create_connection((host, int(port)), timeout=10) for _ in range(300)]
-        try:
-            with (
-                socket.create_connection((host, int(port)), timeout=10) as raw,
-                trusting(certificates).wrap_socket(raw, server_hostname=host) as sock,
-            ):
-                sock.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                assert sock.recv(4096).startswith(b"HTTP/1.1 200")
-        finally:
-            for sock_ in held:
-                sock_.close()
 
 
 async def test_who_was_let_in_is_closed_last(
