@@ -27,10 +27,7 @@ class LivePage:
 
     def values(self, name: str, **labels: str) -> list[float]:
         """The values of every series of that name with at least those labels."""
-        wanted = {key.rstrip("_"): text for key, text in labels.items()}.items()
-        # The parser adds the suffix to Ceph's counters, which have none.
-        found = self._samples.get(name) or self._samples.get(f"{name}_total", [])
-        return [value for own, value in found if wanted <= own.items()]
+        return [value for _, value in self.samples(name, **labels)]
 
     def sum(self, name: str, **labels: str) -> float:
         """Their sum over OSDs; fails when there are none."""
@@ -38,11 +35,21 @@ class LivePage:
         assert found, f"no {name} with {labels}"
         return sum(found)
 
-    def samples(self, name: str) -> list[tuple[Labels, float]]:
-        return self._samples.get(name, [])
+    def one(self, name: str, **labels: str) -> float:
+        """The value of the only one."""
+        found = self.samples(name, **labels)
+        assert len(found) == 1, f"{name} {labels}: {found}"
+        return found[0][1]
+
+    def samples(self, name: str, **labels: str) -> list[tuple[Labels, float]]:
+        """The same with all their labels."""
+        wanted = {key.rstrip("_"): text for key, text in labels.items()}.items()
+        # The parser adds the suffix to Ceph's counters, which have none.
+        found = self._samples.get(name) or self._samples.get(f"{name}_total", [])
+        return [(own, value) for own, value in found if wanted <= own.items()]
 
     def labels(self, name: str) -> list[Labels]:
-        return [own for own, _ in self._samples.get(name, [])]
+        return [own for own, _ in self.samples(name)]
 
     def buckets(self, name: str, **labels: str) -> dict[float, float]:
         """A histogram summed over OSDs: cumulative counts by upper bound."""

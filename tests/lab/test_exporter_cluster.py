@@ -370,7 +370,7 @@ async def test_a_killed_exporter_leaves_no_child_that_waits_for_monitors(
         try:
             await asyncio.sleep(1.0)  # a poll is under way, and hangs
             exporter.process.kill()
-            await exporter.process.wait()
+            exporter.process.wait()
 
             async def all_gone() -> bool:
                 return not any(Path(f"/proc/{pid}").exists() for pid in before[1:])

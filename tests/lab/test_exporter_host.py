@@ -2,74 +2,33 @@
 
 import asyncio
 import contextlib
-import re
 import subprocess
-import sys
 import time
-import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import psutil
-from prometheus_client.parser import text_string_to_metric_families
+from tests.exporter_process import exporter
 from tests.waiting import until
 
-from cephqos_exporter.ceph.cluster import tied
 from cephqos_exporter.sampler import OSD_GROUPS, group_of
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
 from .conftest import LabPool, lab_name
+from .live_exporter import LivePage
 
-Labels = frozenset[tuple[str, str]]
 POOL = "host-collectors"
 LOAD_SECONDS = 4
 TICK = 0.02  # a reading is cut to 10 ms, for user and for system
 
 
-class HostPage:
-    """One scrape."""
-
-    def __init__(self, text: str) -> None:
-        self._samples: dict[str, dict[Labels, float]] = defaultdict(dict)
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                self._samples[sample.name][frozenset(sample.labels.items())] = sample.value
-
-    def rows(self, name: str, **wanted: str) -> list[tuple[dict[str, str], float]]:
-        return [
-            (dict(labels), value)
-            for labels, value in self._samples[name].items()
-            if wanted.items() <= labels
-        ]
-
-    def one(self, name: str, **wanted: str) -> float:
-        rows = self.rows(name, **wanted)
-        assert len(rows) == 1, f"{name} {wanted}: {rows}"
-        return rows[0][1]
-
-
 @contextlib.contextmanager
-def exporter(sockets: Path, *flags: str) -> Iterator[Callable[[], HostPage]]:
+def scraping(sockets: Path, *flags: str) -> Iterator[Callable[[], LivePage]]:
     """The real command, on a port of its own; gives a function that scrapes it."""
-    argv = [sys.executable, "-m", "cephqos_exporter.cli", "--discovery.sockets", str(sockets)]
-    argv += ["--web.listen-address", "127.0.0.1:0", *flags]
-    with subprocess.Popen(tied(argv), stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            line = process.stderr.readline()
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            assert found, line
-            address = found.group()
-
-            def scrape() -> HostPage:
-                with urllib.request.urlopen(f"{address}/metrics", timeout=20) as reply:  # noqa: S310
-                    return HostPage(reply.read().decode())
-
-            yield scrape
-        finally:
-            process.terminate()
+    with exporter(f"--discovery.sockets={sockets}", *flags) as running:
+        yield lambda: LivePage(running.get(timeout=20))
 
 
 @contextlib.asynccontextmanager
@@ -123,22 +82,22 @@ USED = 0.1  # CPU seconds of the op threads by which a load shows
 WRITTEN = 100_000  # bytes of a device by which a load shows
 
 
-def of_group(page: HostPage, group: str) -> float:
+def of_group(page: LivePage, group: str) -> float:
     """CPU seconds of a group of osd.0's threads."""
     name = "cephqos_threads_cpu_seconds_total"
-    return sum(value for _, value in page.rows(name, ceph_daemon="osd.0", group=group))
+    return sum(value for _, value in page.samples(name, ceph_daemon="osd.0", group=group))
 
 
-async def whole(scrape: Callable[[], HostPage], osds: int = 3) -> HostPage:
+async def whole(scrape: Callable[[], LivePage], osds: int = 3) -> LivePage:
     """A page with all that is known of each OSD. On a busy machine a scrape may end before it has
     looked at all threads, or before an OSD has answered."""
     every = {f"osd.{osd}" for osd in range(osds)}
     names = ("cephqos_threads", "cephqos_disks_info", "cephqos_placement_info")
 
-    def has(page: HostPage, name: str) -> bool:
-        return {labels.get("ceph_daemon") for labels, _ in page.rows(name)} >= every
+    def has(page: LivePage, name: str) -> bool:
+        return {labels.get("ceph_daemon") for labels, _ in page.samples(name)} >= every
 
-    async def looked_at() -> HostPage | None:
+    async def looked_at() -> LivePage | None:
         page = await asyncio.to_thread(scrape)
         return (
             page if all(has(page, it) for it in (*names, "cephqos_daemon_mempool_bytes")) else None
@@ -150,7 +109,7 @@ async def whole(scrape: Callable[[], HostPage], osds: int = 3) -> HostPage:
 async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: RunningLab) -> None:
     pids = await shared_lab.pids()
     pid = pids["osd.0"]
-    with exporter(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
+    with scraping(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
         started = time.monotonic()
         first = await whole(scrape)
         idle = of_group(first, BUSY["group"])
@@ -165,7 +124,7 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
             elapsed = time.monotonic() - started
             ps_after, after = ps(pid), group_times(pid)
 
-    rows = page.rows("cephqos_threads_thread_cpu_seconds_total", ceph_daemon="osd.0")
+    rows = page.samples("cephqos_threads_thread_cpu_seconds_total", ceph_daemon="osd.0")
     threads = {labels["tid"]: value for labels, value in rows}
     assert threads.keys() >= ps_before.keys() & ps_after.keys()
     # For the main thread ps shows the CPU time of the whole process (procps 4.0.2); the groups
@@ -178,7 +137,7 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
         own = of_group(page, group)
         number = page.one("cephqos_threads", ceph_daemon="osd.0", group=group)
         assert before[group] - TICK * number <= own <= after[group] + TICK * number
-    assert sum(v for _, v in page.rows("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
+    assert sum(v for _, v in page.samples("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
 
     # The load is on the op threads, and no thread has more than one CPU.
     name = "cephqos_threads_busiest_cpu_seconds_total"
@@ -198,16 +157,16 @@ def own_figures(pid: int) -> tuple[float, int]:
 
 async def test_a_daemons_own_figures_agree_with_psutil(shared_lab: RunningLab) -> None:
     pids = await shared_lab.pids()
-    with exporter(shared_lab.paths.sockets) as scrape:
+    with scraping(shared_lab.paths.sockets) as scrape:
         before = {osd: own_figures(pids[osd]) for osd in pids if osd.startswith("osd.")}
         page = await whole(scrape)
     for osd, (seconds, size) in before.items():
         seconds_after, size_after = own_figures(pids[osd])
-        cpu = sum(v for _, v in page.rows("cephqos_daemon_cpu_seconds_total", ceph_daemon=osd))
+        cpu = sum(v for _, v in page.samples("cephqos_daemon_cpu_seconds_total", ceph_daemon=osd))
         assert seconds - TICK <= cpu <= seconds_after + TICK
         resident = page.one("cephqos_daemon_resident_bytes", ceph_daemon=osd)
         assert 0.9 * min(size, size_after) <= resident <= 1.1 * max(size, size_after)
-        assert page.rows("cephqos_daemon_mempool_bytes", ceph_daemon=osd, pool="osdmap")
+        assert page.samples("cephqos_daemon_mempool_bytes", ceph_daemon=osd, pool="osdmap")
 
 
 # Fields of /proc/diskstats, and their units.
@@ -228,7 +187,7 @@ async def test_diskstats_lie_between_two_readings_of_proc_under_load(
 ) -> None:
     status = await shared_lab.status()
     devices = [Path(osd["device"]).name for osd in status["osds"]]
-    with exporter(shared_lab.paths.sockets) as scrape:
+    with scraping(shared_lab.paths.sockets) as scrape:
         first = await whole(scrape)
         idle = diskstats()
         async with fio(shared_lab):
@@ -251,7 +210,7 @@ async def test_diskstats_lie_between_two_readings_of_proc_under_load(
         writes = {**own, "role": "block", "op": "write"}
         name = "cephqos_disks_bytes_total"
         assert page.one(name, **writes) - first.one(name, **writes) > WRITTEN
-        ((below, _),) = page.rows(
+        ((below, _),) = page.samples(
             "cephqos_disks_in_progress", ceph_daemon=own["ceph_daemon"], layer="disk", role="block"
         )
         backing = _backing(device)
@@ -296,13 +255,13 @@ async def test_roles_scheduler_and_pinning_of_a_lab_with_db_devices(labs: LabPoo
     )
     try:
         status = await lab.status()
-        with exporter(lab.paths.sockets) as scrape:
+        with scraping(lab.paths.sockets) as scrape:
             page = await whole(scrape, 2)
         for osd in status["osds"]:
             daemon = {"ceph_daemon": f"osd.{osd['id']}"}
             devices = {
                 labels["role"]: labels
-                for labels, _ in page.rows("cephqos_disks_info", **daemon, layer="osd")
+                for labels, _ in page.samples("cephqos_disks_info", **daemon, layer="osd")
             }
             assert devices.keys() == {"block", "db"}
             block = Path(osd["device"]).name
@@ -312,7 +271,7 @@ async def test_roles_scheduler_and_pinning_of_a_lab_with_db_devices(labs: LabPoo
             for name in ("nr_requests", "read_ahead_kb", "rotational", "write_cache"):
                 assert devices["block"][name] == (queue / name).read_text().strip()
             assert page.one("cephqos_placement_cpus_allowed", **daemon) == 1
-            ((placed, _),) = page.rows("cephqos_placement_info", **daemon)
+            ((placed, _),) = page.samples("cephqos_placement_info", **daemon)
             assert placed["cpus"] == str(osd["id"])
         assert page.one("cephqos_placement_strategy", strategy="default") == 1
     finally:
@@ -331,10 +290,10 @@ async def test_filestore_shows_its_mount_as_block_device(labs: LabPool) -> None:
     )
     try:
         status = await lab.status()
-        with exporter(lab.paths.sockets) as scrape:
+        with scraping(lab.paths.sockets) as scrape:
             page = await whole(scrape, 1)
         device = Path(status["osds"][0]["device"]).name
-        rows = page.rows("cephqos_disks_in_progress", ceph_daemon="osd.0", role="block")
+        rows = page.samples("cephqos_disks_in_progress", ceph_daemon="osd.0", role="block")
         assert device in {labels["device"] for labels, _ in rows}
         assert page.one("cephqos_threads", ceph_daemon="osd.0", group="tp_fstore_op") >= 1
     finally:
