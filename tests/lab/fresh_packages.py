@@ -1,5 +1,6 @@
 """Packages of this checkout, and a Debian of its own to install them in."""
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,27 +19,41 @@ from .fresh_root import FreshRoot
 
 PACKAGES: Final = Path(__file__).parents[2] / "deploy" / "packages"
 VERSIONS: Final = ("0.1.0", "0.1.1")
+# As Debian's packages call it.
+ARCH: Final = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 _BUILD: Final = (
     "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-    "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
+    "nfpm, out = map(Path, sys.argv[3:5])\n"
+    "for version in sys.argv[5:]:\n"
+    "    for make in sys.argv[2].split(): getattr(build, make)(nfpm, out, version)"
 )
 
 
-def exporter_packages(out: Path, pattern: str, versions: Sequence[str] = VERSIONS) -> list[Path]:
-    """The exporter's packages of these versions, whose names are like this."""
+def exporter_packages(
+    out: Path,
+    pattern: str,
+    versions: Sequence[str] = VERSIONS,
+    *,
+    makes: str = "build",
+    where: Sequence[str] = (),
+) -> list[Path]:
+    """The exporter's packages of these versions, whose names are like this.
+
+    `makes`: functions of build.py. `where`: a command line before the one that makes them.
+    """
     nfpm = find_tool("nfpm")
     if nfpm is None:
         pytest.skip("nfpm is missing: make tools")
-    argv = [sys.executable, "-c", _BUILD, str(PACKAGES), str(nfpm), str(out), *versions]
-    subprocess.run(argv, check=True, timeout=540)
+    argv = [*where, sys.executable, "-c", _BUILD, str(PACKAGES), makes, str(nfpm), str(out)]
+    subprocess.run([*argv, *versions], check=True, timeout=540)
     return sorted(out.glob(pattern))
 
 
 @contextmanager
-def root_with(packages: Path, release: str, directory: Path) -> Iterator[FreshRoot]:
-    """The Debian of a release tree of Ceph, which sees these packages."""
+def root_with(release: str, directory: Path, *shared: Path) -> Iterator[FreshRoot]:
+    """The Debian of a release tree of Ceph, which sees these folders, such as of packages."""
     tree = find_release(release)
     if not tree_ready(tree):
         pytest.skip(f"no release tree of {release}: run `cephqos lab trees`")
-    yield FreshRoot(tree_path(tree), directory, (packages,))
+    yield FreshRoot(tree_path(tree), directory, shared)
     shutil.rmtree(directory / "work", ignore_errors=True)

@@ -9,24 +9,19 @@ import asyncio
 import platform
 import re
 import shlex
-import shutil
-import subprocess
-import sys
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.lab.trees import tree_path
-from cephqos_stack.tools import find_tool
 
 from .booted_root import Booted, booted
 from .conftest import LabPool, lab_name
+from .fresh_packages import ARCH, PACKAGES, VERSIONS, exporter_packages, root_with
 from .fresh_root import FreshRoot
 from .live_exporter import LivePage
 from .traced import called_in, lines_of, syscalls
@@ -34,38 +29,19 @@ from .traced import called_in, lines_of, syscalls
 pytestmark = pytest.mark.full
 
 
-ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
-VERSION = "0.1.0"
-NEXT = "0.1.1"
-# As Debian's packages call it.
-ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+DEPLOY = PACKAGES.parent
+VERSION, NEXT = VERSIONS
+BOTH = "build build_top"
+# A machine of another name.
+ELSEWHERE = ("unshare", "--uts", "sh", "-c", 'echo x >/proc/sys/kernel/hostname; exec "$@"', "sh")
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both packages of two versions."""
-    nfpm = find_tool("nfpm")
-    if nfpm is None:
-        pytest.skip("nfpm is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
-    make(nfpm, out, VERSION, NEXT)
+    exporter_packages(out, "*", makes=BOTH)
     return out
-
-
-# A machine of another name.
-ELSEWHERE = ("unshare", "--uts", "sh", "-c", 'echo x >/proc/sys/kernel/hostname; exec "$@"', "sh")
-
-
-def make(nfpm: Path, out: Path, *versions: str, where: Sequence[str] = ()) -> None:
-    code = (
-        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-        "nfpm, out = map(Path, sys.argv[2:4])\n"
-        "for version in sys.argv[4:]:\n"
-        "    build.build(nfpm, out, version), build.build_top(nfpm, out, version)"
-    )
-    argv = [*where, sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run([*argv, *versions], check=True, timeout=540)
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +59,8 @@ def root(
 ) -> Iterator[FreshRoot]:
     """A Debian with Ceph's packages; of the cluster it sees the sockets, as an OSD host does."""
     directory = tmp_path_factory.mktemp("root")
-    tree = tree_path(find_release("reef"))
-    yield FreshRoot(tree, directory, (packages, lab.paths.sockets))
-    shutil.rmtree(directory / "work", ignore_errors=True)
+    with root_with("reef", directory, packages, lab.paths.sockets) as fresh:
+        yield fresh
 
 
 def unit(name: str) -> Mapping[str, str]:
@@ -106,20 +81,22 @@ def as_unit(name: str, port: int, *more: str) -> tuple[list[str], list[str]]:
     return rights, [*settings["ExecStart"].split(), *flags]
 
 
-async def page_of(port: int, process: asyncio.subprocess.Process, within: float = 30) -> LivePage:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + within
-    url = f"http://127.0.0.1:{port}/metrics"
-    while True:
+async def page_of(port: int, process: asyncio.subprocess.Process) -> LivePage:
+    url, refused = f"http://127.0.0.1:{port}/metrics", ""
+
+    async def answered() -> LivePage | None:
+        nonlocal refused
+        if process.returncode is not None:
+            said = await process.stderr.read() if process.stderr else b""
+            raise AssertionError(f"it has ended: {said.decode()}")
         try:
-            reply = await asyncio.to_thread(urllib.request.urlopen, url, None, 10)
+            reply = await asyncio.to_thread(urllib.request.urlopen, url, None, 30)
             return LivePage(reply.read().decode())
         except OSError as exc:
-            if process.returncode is not None or loop.time() > deadline:
-                assert process.stderr
-                said = await process.stderr.read() if process.returncode is not None else b""
-                raise AssertionError(f"{exc}: {said.decode()}") from exc
-        await asyncio.sleep(0.3)
+            refused = str(exc)
+            return None
+
+    return await until(answered, lambda: f"a page: {refused}")
 
 
 def free_port() -> int:
@@ -129,10 +106,7 @@ def free_port() -> int:
 
 
 def test_0_the_same_sources_give_the_same_bytes(packages: Path, tmp_path: Path) -> None:
-    nfpm = find_tool("nfpm")
-    assert nfpm
-    make(nfpm, tmp_path, VERSION, where=ELSEWHERE)
-    made = sorted(tmp_path.iterdir())
+    made = exporter_packages(tmp_path, "*", [VERSION], makes=BOTH, where=ELSEWHERE)
     assert [path.suffix for path in made] == [".rpm", ".deb"] * 2
     for path in made:
         assert path.read_bytes() == (packages / path.name).read_bytes()
@@ -206,12 +180,12 @@ async def test_3_the_role_cluster_needs_the_conf_and_the_documented_key_only(
     port = free_port()
     rights, command = as_unit("cephqos-cluster", port)
     async with root.service(command, rights) as process:
-        for _ in range(40):
+
+        async def up() -> LivePage | None:
             page = await page_of(port, process)
-            if page.values("cephqos_cluster_up") == [1]:
-                break
-            await asyncio.sleep(0.5)
-        assert page.values("cephqos_cluster_up") == [1]
+            return page if page.values("cephqos_cluster_up") == [1] else None
+
+        page = await until(up, "it asks the cluster")
         assert page.values("cephqos_cluster_osd_up") == [1, 1]
 
 
@@ -248,9 +222,9 @@ async def test_4_no_system_call_is_outside_of_the_units_filter(
     traced = [*rights, "strace", "-f", "-qq", "-e", "signal=none"]
     async with root.service(command, traced) as process:
         reading = asyncio.create_task(lines_of(process))
-        page = await page_of_traced(port)
+        page = await page_of(port, process)
         assert page.values("cephqos_daemon_up") == [1, 1]
-        await page_of_traced(port)
+        await page_of(port, process)
     lines = await reading
     called = called_in(lines)
     assert "epoll_wait" in called or "epoll_pwait" in called
@@ -259,17 +233,6 @@ async def test_4_no_system_call_is_outside_of_the_units_filter(
     writable = [x for x in lines if "PROT_EXEC" in x and "PROT_WRITE" in x]
     assert not writable, "MemoryDenyWriteExecute would end it"
     assert not [line for line in lines if "CLONE_NEW" in line or " unshare(" in line]
-
-
-async def page_of_traced(port: int) -> LivePage:
-    for _ in range(100):
-        try:
-            url = f"http://127.0.0.1:{port}/metrics"
-            reply = await asyncio.to_thread(urllib.request.urlopen, url, None, 30)
-            return LivePage(reply.read().decode())
-        except OSError:
-            await asyncio.sleep(0.5)
-    raise AssertionError("no page within 50 s")
 
 
 async def test_5_under_systemd_an_upgrade_restarts_it_and_keeps_what_the_operator_changed(

@@ -1,18 +1,16 @@
 """One package for all: on Debian 12 and on one newer than 13, with the Python that each has."""
 
-import platform
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from .fresh_packages import VERSIONS, exporter_packages, root_with
+from .fresh_packages import ARCH, VERSIONS, exporter_packages, root_with
 from .fresh_root import FreshRoot
 
 pytestmark = pytest.mark.full
 
-ARCH: Final = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
 # It answers with its own page: every compiled library is loaded by then.
 SERVES: Final = """
 cephqos-exporter --web.listen-address=127.0.0.1:0 --config.check && cephqos-exporter --version
@@ -28,7 +26,7 @@ def debs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 # The release trees of Ceph 16.2 and 20.2 are Debian 12 and the one after 13.
 @pytest.fixture(params=["pacific", "tentacle"])
 def root(request: pytest.FixtureRequest, debs: list[Path], tmp_path: Path) -> Iterator[FreshRoot]:
-    with root_with(debs[0].parent, request.param, tmp_path) as fresh:
+    with root_with(request.param, tmp_path, debs[0].parent) as fresh:
         yield fresh
 
 

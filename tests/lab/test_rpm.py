@@ -25,7 +25,7 @@ def rpms(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def root(rpms: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
-    with root_with(rpms[0].parent, "reef", tmp_path_factory.mktemp("root")) as fresh:
+    with root_with("reef", tmp_path_factory.mktemp("root"), rpms[0].parent) as fresh:
         yield fresh
 
 

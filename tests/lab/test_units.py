@@ -40,7 +40,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def root(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
     """With Ceph's packages, as a host has them that is to run these roles."""
-    with root_with(package.parent, "reef", tmp_path_factory.mktemp("root")) as fresh:
+    with root_with("reef", tmp_path_factory.mktemp("root"), package.parent) as fresh:
         yield fresh
 
 
