@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any
 
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.rule import RecordedSeries
@@ -34,8 +34,7 @@ def _line(name: str, runs: Sequence[dict[str, Any]]) -> str:
     others = sorted({_without_time(other) for run in runs for other in run["others"]})
     notes = sorted({run["note"] for run in runs if run["note"]})
     return (
-        f"| {name} | {len(runs)} | {said} | {times} | {stayed}"
-        f" | {'; '.join([*others, *notes])} |"
+        f"| {name} | {len(runs)} | {said} | {times} | {stayed} | {'; '.join([*others, *notes])} |"
     )
 
 
