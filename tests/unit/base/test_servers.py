@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.fake_server import serving
 
 from cephqos_base import servers
 from cephqos_base.prometheus import JsonApi, PageMissing, Prometheus, Refused, query
 from cephqos_base.servers import Address, HttpServer, NoAnswer, fetch
-
-
-@asynccontextmanager
-async def serving(handler: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    async with TestServer(app) as server:
-        yield f"http://{server.host}:{server.port}"
 
 
 @asynccontextmanager

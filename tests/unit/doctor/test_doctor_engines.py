@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.fake_server import serving
 
 from cephqos_alerts.output.build import FILES
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
@@ -21,8 +22,6 @@ from cephqos_doctor.prometheus_facts import (
     gather,
     our_rules,
 )
-
-from .test_doctor_http import serving
 
 BUILDS: Mapping[str, dict[str, str]] = {
     # Always this one, for Grafana's sake.

@@ -2,14 +2,12 @@
 
 import gzip
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from tests.fake_server import serving
 
 import cephqos_dashboards
 from cephqos_base import dashboards, servers, yamlfile
@@ -21,16 +19,6 @@ from cephqos_doctor.finding import diagnose
 from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
 
 GENERATED = Path(cephqos_dashboards.__file__).parent / "generated"
-Handler = Callable[[web.Request], Awaitable[web.Response]]
-
-
-@asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[str]:
-    """A server on a free port that gives every request to one function."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    async with TestServer(app) as server:
-        yield f"http://{server.host}:{server.port}"
 
 
 async def grafana(request: web.Request) -> web.Response:

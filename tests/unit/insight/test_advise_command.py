@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.unit.doctor.test_doctor_http import serving
+from tests.fake_server import serving
 from tests.unit.insight.test_capacity_command import END, SmallPrometheus
 from tests.unit.insight.test_capacity_estimate import busy
 from tests.unit.insight.test_capacity_estimate import osd as capacity_record

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.unit.doctor.test_doctor_http import serving
+from tests.fake_server import serving
 from tests.unit.insight.test_who import VM_17, stand_in
 
 from cephqos_base.command import Parser

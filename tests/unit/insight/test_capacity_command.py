@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.unit.doctor.test_doctor_http import serving
+from tests.fake_server import serving
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError

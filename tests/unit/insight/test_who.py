@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 from aiohttp import web
+from tests.fake_server import serving
 from tests.shares.coverage import LOADS, ONE, Load, covered
-from tests.unit.doctor.test_doctor_http import serving
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError

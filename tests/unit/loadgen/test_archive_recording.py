@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from tests.fake_server import serving
 
 from cephqos_base.servers import Address
 from cephqos_loadgen.programs import free_ports
@@ -45,11 +45,9 @@ class RecordingSource:
 
 @asynccontextmanager
 async def served(source: RecordingSource) -> AsyncIterator[Address]:
-    app = web.Application()
-    app.router.add_get("/metrics", source.answer)
-    async with TestServer(app) as server:
+    async with serving({"GET /metrics": source.answer}) as url:
         try:
-            yield Address(str(server.make_url("/metrics")))
+            yield Address(f"{url}/metrics")
         finally:
             source.go.set()
 

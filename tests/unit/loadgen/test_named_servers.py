@@ -1,12 +1,11 @@
 """Servers that the command line names are looked at before a run: each must be what it is for."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from tests.fake_server import Handler, serving
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
@@ -25,23 +24,17 @@ EXPORTER = f"""\
 cephqos_exporter_build_info{{version="1"}} 1
 cephqos_qos_capacity_ops{{ceph_daemon="osd.0",cluster="{FSID}"}} 315
 """
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@asynccontextmanager
-async def served(method: str, path: str, answer: Answer) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route(method, path, answer)
-    app.router.add_get("/", page("<html>a page for people</html>"))
-    async with TestServer(app) as server:
-        yield f"http://{server.host}:{server.port}"
-
-
-def page(text: str, status: int = 200) -> Answer:
+def page(text: str, status: int = 200) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=text, status=status)
 
     return answer
+
+
+def served(what: str, answer: Handler) -> AbstractAsyncContextManager[str]:
+    return serving({what: answer, "GET /": page("<html>a page for people</html>")})
 
 
 def with_exporter(url: str) -> RunOptions:
@@ -58,7 +51,7 @@ async def refused(options: RunOptions, fsid: str | None = None) -> str:
 
 @pytest.mark.parametrize("end", ["", "/", "/metrics", "/metrics/"])
 async def test_an_exporter_may_be_named_with_and_without_its_path(end: str) -> None:
-    async with served("GET", "/metrics", page(EXPORTER)) as url:
+    async with served("GET /metrics", page(EXPORTER)) as url:
         await named_servers.check(with_exporter(url + end), None)
         await named_servers.check(with_exporter(url.removeprefix("http://") + end), FSID)
 
@@ -77,7 +70,7 @@ def test_the_command_line_completes_addresses() -> None:
 
 
 async def test_an_exporter_of_another_cluster_is_refused() -> None:
-    async with served("GET", "/metrics", page(EXPORTER)) as url:
+    async with served("GET /metrics", page(EXPORTER)) as url:
         said = await refused(with_exporter(url), OTHER)
     assert f"it shows the cluster {FSID}; expected an exporter of {OTHER}" in said
 
@@ -93,7 +86,7 @@ async def test_an_exporter_of_another_cluster_is_refused() -> None:
     ],
 )
 async def test_what_is_no_exporter_is_refused(text: str, status: int, why: str) -> None:
-    async with served("GET", "/metrics", page(text, status)) as url:
+    async with served("GET /metrics", page(text, status)) as url:
         said = await refused(with_exporter(url))
     assert said.startswith(f"--exporter {url}/metrics: {why}; expected a cephqos-exporter, such as")
 
@@ -103,7 +96,7 @@ async def test_the_password_of_an_exporter_is_sent_and_not_shown() -> None:
         known = request.headers.get("Authorization") == "Basic bWU6c2VjcmV0"
         return web.Response(text=EXPORTER, status=200 if known else 401)
 
-    async with served("GET", "/metrics", answer) as url:
+    async with served("GET /metrics", answer) as url:
         await named_servers.check(with_exporter(url.replace("://", "://me:secret@")), None)
         said = await refused(with_exporter(url.replace("://", "://me:wrong@")))
     assert "wrong" not in said
@@ -119,12 +112,12 @@ async def test_a_grafana_takes_annotations_with_the_token(monkeypatch: pytest.Mo
         return web.json_response([] if known else {}, status=200 if known else 401)
 
     monkeypatch.setenv(TOKEN_VARIABLE, "of-grafana")
-    async with served("GET", "/api/annotations", answer) as url:
+    async with served("GET /api/annotations", answer) as url:
         await named_servers.check(RunOptions(out=Path(), grafana=Address(url)), None)
         monkeypatch.delenv(TOKEN_VARIABLE)
         said = await refused(RunOptions(out=Path(), grafana=Address(url)))
         assert f"a service account with the role Editor into {TOKEN_VARIABLE}" in said
-    async with served("GET", "/api/annotations", page("<html>")) as url:
+    async with served("GET /api/annotations", page("<html>")) as url:
         said = await refused(RunOptions(out=Path(), grafana=Address(url)))
         assert said.startswith(
             f"--grafana {url}: no annotations are there (HTTP status 200); expected"
@@ -140,11 +133,11 @@ async def empty_push(request: web.Request) -> web.Response:
 
 
 async def test_a_loki_takes_logs_by_post() -> None:
-    async with served("POST", "/loki/api/v1/push", page("", 204)) as url:
+    async with served("POST /loki/api/v1/push", page("", 204)) as url:
         await named_servers.check(RunOptions(out=Path(), loki=Address(url)), None)
-    async with served("*", "/loki/api/v1/push", empty_push) as url:
+    async with served("* /loki/api/v1/push", empty_push) as url:
         await named_servers.check(RunOptions(out=Path(), loki=Address(url)), None)
-    async with served("GET", "/metrics", page(EXPORTER)) as url:
+    async with served("GET /metrics", page(EXPORTER)) as url:
         said = await refused(RunOptions(out=Path(), loki=Address(url)))
     assert said == (
         f"--loki {url}: /loki/api/v1/push takes no logs (HTTP status 404); expected a Loki, such as"

@@ -11,9 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
+from tests.fake_server import serving
 from tests.recorded import RELEASES, client_output, documents
 
 from cephqos_base.errors import UsageError
@@ -150,12 +150,9 @@ async def receiver(
         got.append((request.path, request.headers.get("Authorization"), await request.json()))
         return web.Response(status=204)
 
-    app = web.Application()
-    app.router.add_post("/api/annotations", take)
-    app.router.add_post("/loki/api/v1/push", take)
-    async with TestServer(app) as server:
+    async with serving({"POST /api/annotations": take, "POST /loki/api/v1/push": take}) as url:
         try:
-            yield str(server.make_url("/")), got
+            yield f"{url}/", got
         finally:
             ended.set()
 

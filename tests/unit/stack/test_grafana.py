@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from tests.board_panels import UIDS, boards
+from tests.fake_server import serving
 
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.cli import GENERATED
@@ -219,10 +219,9 @@ class RunningGrafana:
 
 @asynccontextmanager
 async def running(refuse: str = "") -> AsyncIterator[RunningGrafana]:
-    grafana, app = RunningGrafana(refuse), web.Application()
-    app.router.add_route("*", "/api/{path:.*}", grafana.answer)
-    async with TestServer(app) as server:
-        grafana.url = f"{server.host}:{server.port}"
+    grafana = RunningGrafana(refuse)
+    async with serving({"* /api/{path:.*}": grafana.answer}) as url:
+        grafana.url = url.removeprefix("http://")
         yield grafana
 
 

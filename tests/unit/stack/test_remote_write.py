@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fake_server import serving
 
 from cephqos_base.servers import Address
 from cephqos_loadgen.archive.run_samples import RecordedRun
@@ -171,10 +171,8 @@ async def test_what_a_database_answers_decides(
         seen.append((request.headers["Authorization"], await request.read()))
         return web.Response(status=answers.pop(0), text="out of bounds\n")
 
-    application = web.Application()
-    application.router.add_post("/write", take)
-    async with TestServer(application) as server:
-        url = Address(str(server.make_url("/write")))
+    async with serving({"POST /write": take}) as database:
+        url = Address(f"{database}/write")
         if words:
             with pytest.raises(ReplayFailed, match=words) as caught:
                 _ = [done async for done in send(url, gathered({"m{}": {AT: 1.0}}), "t")]

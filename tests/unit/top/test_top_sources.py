@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from tests.fake_server import Handler, serving
 
 from cephqos_base.errors import UsageError
 from cephqos_base.servers import Address, HttpServer, NoAnswer
@@ -18,21 +18,12 @@ from cephqos_loadgen.top.sources.prometheus import PrometheusSource
 
 from ..top_samples import FSID
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[str]]]:
     """Start a server that answers everything with a handler; its URL."""
     async with contextlib.AsyncExitStack() as servers:
-
-        async def start(handler: Handler) -> str:
-            app = web.Application()
-            app.router.add_route("*", "/{path:.*}", handler)
-            server = await servers.enter_async_context(TestServer(app))
-            return f"http://{server.host}:{server.port}"
-
-        yield start
+        yield lambda handler: servers.enter_async_context(serving(handler))
 
 
 Serve = Callable[[Handler], Awaitable[str]]
