@@ -29,7 +29,7 @@ from cephqos_loadgen.plan.errors import ClusterBusy, ClusterUnfit
 KEY: Final = "cephqos/run"
 HEARTBEAT: Final = f"{KEY}/heartbeat"
 STEPS: Final = f"{KEY}/steps/"
-_FORMAT: Final = 2  # of the key; the first one had heartbeat and steps in it
+_FORMAT: Final = 2  # of the key
 _SIZE_OPTION: Final = "mon_config_key_max_entry_size"
 _ENOENT: Final = -2
 REMOVE: Final = f"ceph config-key rm {KEY}"
@@ -161,8 +161,6 @@ def _holder(value: Any) -> Holder:
     data = _table(value)
     if data is None:
         raise _strange(KEY, f"found {brief(value)}")
-    if "format" not in data and "undo" in data:
-        raise _of_older_version(data)
     try:
         if data.get("format") != _FORMAT:
             raise ValueError(f"format: expected {_FORMAT}, found {brief(data.get('format'))}")
@@ -185,23 +183,4 @@ def _strange(key: str, found: str) -> ClusterBusy:
         f"the monitors' key {key} is not what a run writes there ({printable(found)}). If no run is"
         f" under way, remove it ({REMOVE}); then cephqos run --restore-only undoes what is kept"
         " beside it"
-    )
-
-
-def _of_older_version(data: Mapping[str, Any]) -> ClusterBusy:
-    """What to do about a key of a version whose steps were commands of any kind."""
-    entries = data["undo"] if isinstance(data["undo"], list) else []
-    shown = [entry.get("shown") for entry in reversed(entries) if isinstance(entry, dict)]
-    lines = "".join(f"\n  {printable(str(text))[:400]}" for text in shown)
-    what = (
-        f"It is not carried out. Restore with that version (--take-over), or look at each of these"
-        f" steps, which the key names, and carry out by hand what you understand. Then {REMOVE}:"
-        f"{lines}"
-        if shown
-        else f"It changed nothing that is not undone: {REMOVE}"
-    )
-    run = printable(str(data.get("run")))[:120]
-    return ClusterBusy(
-        f"the monitors' key {KEY} is of a run of an older cephqos ({run}), which lives or has died."
-        f" If it lives, wait for it. {what}"
     )

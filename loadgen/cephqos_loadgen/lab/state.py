@@ -5,7 +5,6 @@ import fcntl
 import itertools
 import json
 import os
-import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -130,25 +129,9 @@ def _check_mark(folder: Path) -> None:
     try:
         marked.read(folder, _KIND)
     except NotOurs:
-        if old := _of_an_older_version(folder):
-            raise NotOurs(old) from None
         if os.geteuid() != 0 and os.path.lexists(folder / marked.MARK):
             raise needs_root() from None
         raise
-
-
-def _of_an_older_version(folder: Path) -> str | None:
-    """What to do with a lab that an older version made, which wrote no mark; None: it is none."""
-    if folder.is_symlink() or os.path.lexists(folder / marked.MARK):
-        return None
-    if not (folder / "lab.json").is_file():
-        return None
-    lock = folder.with_name(f"{folder.name}.lock")
-    files = " ".join(shlex.quote(str(it)) for it in (folder, lock) if it.exists())
-    return (
-        f"{folder} is a lab of an older version of cephqos, without a mark: it is left as it is."
-        f" End it with that version; if it does not run: rm -r --one-file-system {files}"
-    )
 
 
 def owns_lock(paths: LabPaths, fd: int) -> bool:
@@ -211,9 +194,6 @@ def labs_and_others() -> tuple[list[str], dict[str, str]]:
     name, why it is not touched."""
     labs, others = [], {}
     for path in sorted(labs_dir().glob("[!.]*")):
-        # The lock of a lab of an older version, which is reported with its folder.
-        if path.suffix == ".lock" and _of_an_older_version(path.with_suffix("")):
-            continue
         try:
             _check_mark(path)
             if not is_name(path.name):
@@ -273,17 +253,10 @@ def clean_dead_lab(paths: LabPaths) -> bool:
 
 
 def clean_dead_labs(say: Callable[[str], None]) -> None:
-    """Remove the files of all labs that were killed, and say so.
-
-    Also says what an older version left. All else in the folder belongs to others.
-    """
-    names, others = labs_and_others()
-    for name in names:
+    """Remove the files of all labs that were killed, and say so."""
+    for name in lab_names():
         try:
             if clean_dead_lab(LabPaths.of(name)):
                 say(f"lab {name!r} had been killed: removed {LabPaths.of(name).dir}")
         except CephqosError as error:
             say(str(error))
-    for name in others:
-        if old := _of_an_older_version(labs_dir() / name):
-            say(old)

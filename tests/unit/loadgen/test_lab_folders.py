@@ -1,6 +1,5 @@
 """What `lab down`, and each start of a lab, may remove: only what carries the mark of a lab."""
 
-import asyncio
 import fcntl
 import os
 import signal
@@ -155,31 +154,6 @@ def test_down_removes_the_named_lab_only_and_tells_of_the_others(
     said, error = capsys.readouterr()
     assert "no lab 'lab' is up (up: none); nothing to end" in error
     assert f"left: {other}" in said
-
-
-def test_a_lab_of_an_older_version_is_told_with_the_command_that_removes_it(
-    labs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its folder had no mark, and its lock lay beside it."""
-    old = labs / "old"
-    old.mkdir()
-    (old / "lab.json").write_text("{}")
-    (labs / "old.lock").touch()
-    killed(labs, "mine")
-    assert main(["lab", "down", "--name", "mine"]) == 0
-    command = f"rm -r --one-file-system {old} {old}.lock"
-    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left")]
-    assert line.startswith(f"left: {old} is a lab of an older version of cephqos, without a mark")
-    assert line.endswith(command)
-    assert main(["lab", "down", "--name", "old"]) == 2
-    assert command in capsys.readouterr().err
-    said: list[str] = []
-    starting = start_a_lab(monkeypatch, "new", said)
-    with pytest.raises(LabError, match="so far"):
-        asyncio.run(starting.__aenter__())
-    assert len(said) == 1
-    assert said[0].endswith(command)
-    assert (old / "lab.json").exists()
 
 
 @pytest.mark.parametrize("value", ["", "labs", "./labs", "~/labs"])

@@ -387,24 +387,6 @@ async def test_a_key_that_no_run_wrote_is_named_with_the_command_that_removes_it
     assert cluster.keys == {KEY: value} and cluster.asked == []
 
 
-@pytest.mark.parametrize("changed", [True, False])
-async def test_a_key_of_an_older_version_is_not_carried_out_and_the_error_says_what_to_do(
-    changed: bool,
-) -> None:
-    """Its steps were commands of any kind, and its work folder was removed by its name."""
-    entry = {"kind": "command", "shown": "ceph osd unset noout\x1b[2J", "arguments": {}}
-    held = {"run": "old", "token": "a", "pid": 1, "host": "h", "started": "t", "work": "/home"}
-    held |= {"heartbeat": 1.0, "undo": [entry] if changed else []}
-    cluster = LockCluster()
-    cluster.keys[KEY] = json.dumps(held)
-    with pytest.raises(ClusterBusy, match=r"older cephqos \(old\)") as error:
-        await taken(cluster, "next", take_over=True).__aenter__()
-    assert "ceph config-key rm cephqos/run" in str(error.value)
-    assert ("\n  ceph osd unset noout" in str(error.value)) == changed
-    assert "\x1b" not in str(error.value)
-    assert cluster.asked == []
-
-
 async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
