@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cephqos_alerts.output.build import SHARED, SOURCES
+from cephqos_alerts.output.build import SHARED
 from cephqos_alerts.rules.findings import OsdFinding
+from cephqos_alerts.rules.names import SOURCES
 from cephqos_alerts.rules.source import named_expressions, read_finding
 from cephqos_base import yamlfile
 

@@ -1,9 +1,9 @@
-"""Names of the series that our rules record, grouped by their labels: `PerOsd`, `PerClass`, ….
+"""Names of recorded series that code reads, grouped by their labels: `PerOsd`, `PerClass`, ….
 
     f"{PerClass.SHORTFALL_OPS}{{class='client'}}"
 
 The rules in cephqos_alerts/sources/ say what each series means; docs/reference/recorded.md lists
-them. Two series of one figure differ by a suffix: `CLIENT_PRESENT_LOW`, `CLIENT_PRESENT_RATE`.
+them. Two series of one figure differ by a suffix: `DELIVERED_OPS`, `DELIVERED_OPS_MAX1D`.
 """
 
 from typing import Final
@@ -13,9 +13,6 @@ class PerOsd:
     """Recorded per OSD: cluster, ceph_daemon."""
 
     CAPACITY_OPS: Final = "osd:cephqos_capacity_ops"
-    CLIENT_PRESENT_LOW: Final = "osd:cephqos_client_present:quantile25"
-    CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
-    CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
     CONDITION: Final = "osd:cephqos_condition:bool"  # Labels: condition, peer (of slow_link)
     CPUS: Final = "osd:cephqos_cpus:rate"  # state="used", "waiting", "busiest_thread"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
@@ -30,12 +27,9 @@ class PerOsd:
     INSTANCE: Final = "osd:cephqos_instance:info"
     IO_LIMIT_REACHED: Final = "osd:cephqos_io_limit_reached:rate"
     MEDIA: Final = "osd:cephqos_media:info"
-    OVERSTATED: Final = "osd:cephqos_overstated:ratio"
-    OWN_STORE: Final = "osd:cephqos_own_store:ratio"
     REPLICA_SLOWNESS: Final = "osd:cephqos_replica_slowness:ratio"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
     STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
-    SUSTAINED_OPS: Final = "osd:cephqos_sustained_ops:rate"
     WAITED_FOR: Final = "osd:cephqos_waited_for:count"
 
 
@@ -45,38 +39,26 @@ class PerOsdPlace:
 
     SECONDS: Final = "osd_at:cephqos_seconds:rate"  # mean of one commit, read, request ...
     SECONDS_MEDIAN1D: Final = "osd_at:cephqos_seconds:median1d"
-    # Only where the device takes long. Label: media.
-    DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
 
 
 class PerClass:
     """Recorded per OSD and class of work."""
 
     ATTAINED_OPS: Final = "osd_class:cephqos_attained_ops:rate"
-    AT_LIMIT: Final = "osd_class:cephqos_at_limit:bool"
-    AWAY: Final = "osd_class:cephqos_waits_elsewhere:bool"
     CAUSE: Final = "osd_class:cephqos_cause"
     DEMAND: Final = "osd_class:cephqos_demand:bool"
     EVIDENCE: Final = "osd_class:cephqos_evidence:rank"
-    EXCESS_OPS: Final = "osd_class:cephqos_excess_ops:rate"
-    AT_LIMIT_WHILE_IDLE: Final = "osd_class:cephqos_at_limit_while_idle:bool"
     EFFECTIVE_ATTAINMENT: Final = "osd_class:cephqos_effective_attainment:ratio"
-    UNMET_OPS: Final = "osd_class:cephqos_unmet_ops:rate"
     LASTING_EVIDENCE: Final = "osd_class:cephqos_lasting_evidence:rank"
-    LIMIT_WAIT_SECONDS: Final = "osd_class:cephqos_limit_wait_seconds:max"
     MAIN_CAUSE: Final = "osd_class:cephqos_main_cause"
     EFFECTIVE_RESERVATION_OPS: Final = "osd_class:cephqos_effective_reservation_ops"
     QUEUE_LENGTH: Final = "osd_class:cephqos_queue_length:sum"
-    QUEUE_LENGTH_OF_SHARD: Final = "osd_class_shard:cephqos_queue_length:max"  # Label: shard
     RESERVATION_LAG_SECONDS: Final = "osd_class:cephqos_reservation_lag_seconds:max"
     RESERVED_OPS: Final = "osd_class:cephqos_reserved_ops"
-    SHARDS_WITH_DEMAND: Final = "osd_class:cephqos_shards_with_demand:ratio"
     SHORTFALL_OPS: Final = "osd_class:cephqos_shortfall_ops:rate"
-    TARGET_VIOLATED: Final = "osd_class:cephqos_target_violated:bool"
     VIOLATED: Final = "osd_class:cephqos_violated:bool"
     VIOLATED_LASTING: Final = "osd_class:cephqos_violated_lasting:bool"
     VIOLATED_SECONDS: Final = "osd_class:cephqos_violated_seconds:sum1h"
-    HAS_DEMAND: Final = "osd_class:cephqos_has_demand:bool"
 
 
 class PerCluster:
@@ -85,21 +67,18 @@ class PerCluster:
     CAPACITY_OPS: Final = "cluster:cephqos_capacity_ops:sum"
     OSDS: Final = "cluster:cephqos_osds:count"
     RUN_FLAG: Final = "cluster:cephqos_run_flag:bool"  # Label: flag
-    SET_SINCE: Final = "cluster:cephqos_set_since:timestamp"  # Label: setting, a flag or option
 
 
 class PerClusterClass:
     """Recorded per cluster and class."""
 
     MAIN_CAUSE: Final = "cluster_class:cephqos_main_cause"
-    TARGET_VIOLATED: Final = "cluster_class:cephqos_target_violated:bool"
 
 
 class PerHost:
     """Recorded per host (scrape target)."""
 
     CPUS_TAKEN: Final = "instance:cephqos_cpus_taken:rate"
-    FULL_LINK: Final = "link:cephqos_full:ratio"  # only where it is much. Label: device
     RETRANSMITTED: Final = "instance:cephqos_retransmitted:ratio"  # only where it is much
 
 

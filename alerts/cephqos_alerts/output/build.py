@@ -1,11 +1,11 @@
 """All files of rules from settings and SLOs: the pure core of `cephqos rules`."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from cephqos_alerts.rules.causes import cause_rules
 from cephqos_alerts.rules.changes import changed
+from cephqos_alerts.rules.names import SOURCES
 from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
 from cephqos_alerts.rules.settings import RuleSettings
@@ -14,7 +14,6 @@ from cephqos_alerts.slo.groups import SLO_ALERTS, SLO_SUBJECTS, slo_groups
 from cephqos_alerts.slo.spec import Slo
 from cephqos_alerts.texts.every import TEXTS, texts_of_count
 
-SOURCES: Final = Path(__file__).parents[1] / "sources"
 # The files of sources/recording, in the order in which Prometheus needs them.
 _RECORDING: Final = (
     *("reservations", "demand", "violation", "across", "limited", "failing", "understated"),

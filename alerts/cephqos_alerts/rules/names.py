@@ -1,13 +1,15 @@
-"""Whether series that an expression reads exist: cephqos_base names all of them."""
+"""Whether the series that an expression reads exist: in cephqos_base, or recorded by a source."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 from cephqos_alerts.rules.rule import without_texts
 from cephqos_base import recorded, series
 
+SOURCES: Final = Path(__file__).parents[1] / "sources"
 # Names of recorded series have colons.
 _OURS: Final = re.compile(r"\b(?:cephqos_\w+|\w+:[\w:]+)")
 
@@ -21,8 +23,10 @@ def names_in(module: ModuleType) -> Iterator[str]:
 
 _SERIES: Final = frozenset(names_in(series))
 _SUFFIXED: Final = (series.bucket, series.count, series.total)
+_RECORD: Final = re.compile(r"^ *- record: (\S+)$", re.MULTILINE)
 _KNOWN: Final = {
     *_SERIES,
+    *(name for it in SOURCES.rglob("*.yml") for name in _RECORD.findall(it.read_text("utf-8"))),
     *names_in(recorded),
     *(suffixed(name) for name in _SERIES for suffixed in _SUFFIXED),
 }

@@ -96,7 +96,7 @@ def expression(value: Value, names: Texts) -> str:
     """An expression with what it names; ConfigError if it reads what nothing shows or records."""
     expr = _filled(value, value.string(), names)
     if unknown := unknown_series(expr):
-        value.fail("series that cephqos_base/series.py or recorded.py names", ", ".join(unknown))
+        value.fail("series of cephqos_base/series.py or of a rule in sources/", ", ".join(unknown))
     return expr
 
 

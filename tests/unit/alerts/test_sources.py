@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_alerts.output.build import FILES, LOGS, SHARED, SOURCES
+from cephqos_alerts.output.build import FILES, LOGS, SHARED
+from cephqos_alerts.rules.names import SOURCES
 from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, without_comments
 from cephqos_alerts.rules.source import insert, one_line, read_groups
 from cephqos_base import yamlfile
