@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import fcntl
 import logging
 import os
 import queue
@@ -14,6 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from cephqos_base.locks import try_lock
 from cephqos_exporter.config import Settings
 from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.flight_recorder import options
@@ -170,12 +170,10 @@ class Recorder:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         held = os.open(self._folder / "lock", flags, 0o600)
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(held):
             os.close(held)
             why = "another exporter records here: give each its own --recorder.path"
-            raise OSError(errno.EBUSY, why, str(self._folder)) from None
+            raise OSError(errno.EBUSY, why, str(self._folder))
         self._lock = held
         self._ring.load()
         self._pieces.load()

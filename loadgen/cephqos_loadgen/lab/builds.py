@@ -2,12 +2,12 @@
 time, which shows its progress, and its last lines if it fails."""
 
 import asyncio
-import fcntl
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from cephqos_base.locks import try_lock
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.processes import how_it_ended
 from cephqos_loadgen.progress import Say
@@ -20,13 +20,9 @@ _LOOK_SECONDS = 0.5
 async def alone(lock: Path, say: Say) -> AsyncIterator[None]:
     """Hold the lock of a build. Who comes second waits, and then finds the thing built."""
     with lock.open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                say("waiting for another build of it")
-                await asyncio.sleep(_LOOK_SECONDS)
+        while not try_lock(file.fileno()):
+            say("waiting for another build of it")
+            await asyncio.sleep(_LOOK_SECONDS)
         yield
 
 

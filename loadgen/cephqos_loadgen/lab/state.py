@@ -1,7 +1,6 @@
 """The labs of this machine: their state files, their locks, and the removal of their files."""
 
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from cephqos_base import marked
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.locks import is_locked, try_lock
 from cephqos_base.marked import NotOurs
 from cephqos_base.textfile import reason_of
 from cephqos_loadgen.errors import LabError
@@ -100,15 +100,12 @@ def take_lock(paths: LabPaths) -> int | None:
             return None
         try:
             fd = _open_lock(paths)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if owns_lock(paths, fd):
-                    return fd
-            except BlockingIOError:
-                if last:
-                    os.close(fd)
-                    raise LockHeld(paths.name) from None
+            locked = try_lock(fd)
+            if locked and owns_lock(paths, fd):
+                return fd
             os.close(fd)
+            if last and not locked:
+                raise LockHeld(paths.name)
         except NotOurs:
             if last:
                 raise
@@ -149,11 +146,7 @@ def is_alive(paths: LabPaths) -> bool:
     except NotOurs:
         return False
     with _closing(fd):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return is_locked(fd)
 
 
 def signal_holder(paths: LabPaths, pid: int, number: signal.Signals) -> None:

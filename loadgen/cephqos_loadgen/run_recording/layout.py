@@ -34,11 +34,13 @@ During a run the folder is called `ID.partial`, and the run holds a lock (flock)
 renamed at the end.
 """
 
-import fcntl
+import contextlib
 import os
 import secrets
 import time
 from pathlib import Path
+
+from cephqos_base.locks import is_locked, try_lock
 
 FORMAT = 1
 MANIFEST = "archive.json"
@@ -103,15 +105,11 @@ def hold(folder: Path) -> int:
     system without locks the folder stays unlocked.
     """
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    for _ in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with contextlib.suppress(OSError):
+        for _ in range(_LOCK_TRIES):
+            if try_lock(held):
+                break
             time.sleep(_LOCK_PAUSE_SECONDS)
-        except OSError:
-            break
-        else:
-            break
     return held
 
 
@@ -122,11 +120,8 @@ def is_running(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return is_locked(probe)
     except OSError:
         return False
     finally:
         os.close(probe)
-    return False
