@@ -97,6 +97,9 @@ class _DisksOsd:
 # Age at which diskstats is read again. `finish` drops it after each scrape, but scrapes may overlap
 # where a daemon hangs, and a late one must not use the figures of an earlier one.
 _DISKSTATS_SECONDS: Final = 1.0
+# Between reads of which devices an OSD has, and of queue settings.
+_DEVICES_SECONDS: Final = 300.0
+_QUEUES_SECONDS: Final = 30.0
 
 
 class DisksCollector(
@@ -106,8 +109,7 @@ class DisksCollector(
 ):
     """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
 
-    A disk that the OSD opens itself shows as `osd` only. `devices_interval` and `queue_interval`:
-    the seconds between reads of the disks beneath and of queue settings.
+    A disk that the OSD opens itself shows as `osd` only.
     """
 
     layers = choices(
@@ -118,17 +120,8 @@ class DisksCollector(
     )
     data_dirs = DATA_DIRECTORIES_OPTION
 
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        devices_interval: float = 300.0,
-        queue_interval: float = 30.0,
-        **given: Any,
-    ) -> None:
+    def __init__(self, settings: Settings | None = None, **given: Any) -> None:
         super().__init__(settings, **given)
-        self._devices_interval = devices_interval
-        self._queue_interval = queue_interval
         self._diskstats: dict[bytes, list[bytes]] | None = None
         self._diskstats_read = 0.0
 
@@ -141,12 +134,12 @@ class DisksCollector(
         return _DisksOsd()
 
     def families(self, view: DaemonView, state: _DisksOsd) -> Iterable[Family]:
-        interval = self._queue_interval if state.missing_reason else self._devices_interval
+        interval = _QUEUES_SECONDS if state.missing_reason else _DEVICES_SECONDS
         if _due(state.devices_read, view.time, interval):
             self._find_devices(state, view)
         if state.missing_reason:
             raise ReplyMissing("data directory", state.missing_reason)
-        if _due(state.queues_read, view.time, self._queue_interval):
+        if _due(state.queues_read, view.time, _QUEUES_SECONDS):
             _read_queues(state, view)
         age = abs(view.time - self._diskstats_read)
         if self._diskstats is None or age > _DISKSTATS_SECONDS:

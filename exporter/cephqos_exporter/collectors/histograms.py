@@ -13,7 +13,7 @@ from typing import Any, Final
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import Settings, flag, seconds
+from cephqos_exporter.config import flag, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -31,8 +31,8 @@ OPS: Final[Mapping[str, tuple[str, str]]] = {
 # Above this many seconds a request is stuck, not slow; one bucket holds them all.
 DEFAULT_LONGEST_SECONDS: Final = 120.0
 
-# Lower ends of the request-size classes.
-DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
+# Lower ends of the request-size classes, in bytes.
+_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
 _NANOSECONDS: Final = 1e9
 _FIRST_NANOSECONDS: Final = 100_000  # the first bound, on 16.2 to 21.x
@@ -75,10 +75,7 @@ class HistogramsCollector(
     name="histograms",
     help="Latency histograms of client operations.",
 ):
-    """Latency histograms of client ops.
-
-    `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
-    """
+    """Latency histograms of client ops."""
 
     longest = seconds(
         "collector.histograms.longest",
@@ -93,18 +90,8 @@ class HistogramsCollector(
     by_size = flag(
         "collector.histograms.by-size",
         False,
-        f"Also report latency by request size, in {len(DEFAULT_SIZE_CLASSES)} classes.",
+        f"Also report latency by request size, in {len(_SIZE_CLASSES)} classes.",
     )
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        size_classes: Sequence[int] = DEFAULT_SIZE_CLASSES,
-        **given: Any,
-    ) -> None:
-        super().__init__(settings, **given)
-        self._size_classes = size_classes if self.by_size else ()
 
     def needed(self, daemon: Daemon, state: _HistogramsOsd | None) -> Sequence[Command]:
         if state is not None and not state.interval.due:
@@ -174,11 +161,11 @@ class HistogramsCollector(
         for op in ops:
             with_op = extend_labels(labels, {"op": op})
             whole.samples += [*_places(axis, with_op), ("_sum", with_op, 0)]
-            for least in self._size_classes:
+            for least in _SIZE_CLASSES if self.by_size else ():
                 split.samples += _places(
                     axis, extend_labels(with_op, {"size_min_bytes": str(least)})
                 )
-        columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
+        columns = [*_size_columns(axes[1])] if self.by_size else []
         return _HistogramPlan(ops, axis, columns, Form.of([whole, split] if columns else [whole]))
 
 
@@ -228,11 +215,11 @@ def _latency_axis(axis: Mapping[str, Any], longest: float) -> _Axis:
     return _Axis([*bounds, "+Inf"], [*rows, len(ranges)])
 
 
-def _size_columns(axis: Mapping[str, Any], classes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _size_columns(axis: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
     """The columns of each size class: rows of the size axis from its lower end to the next's."""
     lows = [row.get("min", -1) for row in axis["ranges"]]
     # What lies below 0 (it cannot) would belong to the lowest class.
-    starts = [0] + [sum(low < least for low in lows) for least in classes[1:]]
+    starts = [0] + [sum(low < least for low in lows) for least in _SIZE_CLASSES[1:]]
     return zip(starts, [*starts[1:], len(lows)], strict=True)
 
 

@@ -31,6 +31,8 @@ def _cpu_list(value: Any) -> tuple[int, ...]:
 
 
 _TOPOLOGY_SECONDS = 300.0
+# Between looks at every thread of a host with reactors, which take 9 µs per thread.
+_SCAN_SECONDS = 60.0
 
 _CPU: Final = attrgetter("cpu")
 _ALLOWED: Final = attrgetter("allowed")
@@ -141,15 +143,14 @@ class _UserThread(NamedTuple):
 class _Scan:
     """Which CPUs are used by threads that are no reactors, of all processes of the host."""
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self) -> None:
         self.busy: frozenset[int] | None = None  # unknown until two looks can be compared
-        self._interval = interval
         self._ticks: dict[tuple[int, int], int] = {}  # by thread
         self._last: float | None = None  # look
 
     def look(self, proc: Path, now: float) -> None:
-        """Compare the CPU time of all threads with that of the last look, once per interval."""
-        if self._last is not None and 0 <= now - self._last < self._interval:
+        """Compare the CPU time of all threads with that of the last look."""
+        if self._last is not None and 0 <= now - self._last < _SCAN_SECONDS:
             return
         ticks: dict[tuple[int, int], int] = {}
         busy = set()
@@ -169,8 +170,7 @@ class PlacementCollector(
 ):
     """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
 
-    `scan_interval`: the seconds between looks at every thread of a host with reactors (9 µs per
-    thread). `samples` is shared with the threads collector.
+    `samples` is shared with the threads collector.
     """
 
     per_cpu = flag(
@@ -201,14 +201,13 @@ class PlacementCollector(
         self,
         settings: Settings | None = None,
         *,
-        scan_interval: float = 60.0,
         samples: ThreadSamples | None = None,
         **given: Any,
     ) -> None:
         super().__init__(settings, **given)
         self._excluded = frozenset(self.excluded_cpus)
         self._samples = samples or ThreadSamples()
-        self._scan = _Scan(scan_interval)
+        self._scan = _Scan()
         self._topology: Topology | None = None
         self._topology_read = 0.0
         self._memory_read_begun = False  # in this scrape: one OSD per scrape

@@ -103,7 +103,7 @@ def test_what_an_older_kernel_does_not_count_is_absent(tree: HostTree) -> None:
 
 def test_queue_settings_are_an_info_metric_that_follows_changes(tree: HostTree) -> None:
     encrypted(tree)
-    collector = DisksCollector(queue_interval=30)
+    collector = DisksCollector()
     info = 'cephqos_disks_info{role="block",layer="disk",device="sda",scheduler="%s",'
     rest = 'nr_requests="256",read_ahead_kb="128",rotational="1",write_cache="write back"}'
     assert samples(collector.collect(view(tree)))[info % "mq-deadline" + rest] == 1
@@ -261,7 +261,7 @@ def test_a_directory_of_the_host_that_is_another_osds_is_not_taken(
 def test_an_osd_whose_devices_cannot_be_found_is_reported_and_looked_for_again(
     tree: HostTree,
 ) -> None:
-    collector = DisksCollector(data_dirs=(), queue_interval=30)
+    collector = DisksCollector(data_dirs=())
     with pytest.raises(ReplyMissing, match="data directory: gone"):
         list(collector.collect(view(tree)))
     tree.disk("sdb", "8:16")
@@ -274,7 +274,7 @@ def test_an_osd_whose_devices_cannot_be_found_is_reported_and_looked_for_again(
 def test_an_osd_that_did_not_say_where_its_data_is_is_asked_in_the_next_scrape(
     tree: HostTree,
 ) -> None:
-    collector = DisksCollector(data_dirs=(), queue_interval=30)
+    collector = DisksCollector(data_dirs=())
     tree.disk("sdb", "8:16")
     tree.data_directory(PID, "/elsewhere", {"block": "/dev/sdb"})
     with pytest.raises(ReplyMissing, match="data directory"):
@@ -302,7 +302,7 @@ def test_an_osd_is_asked_for_its_configuration_until_its_devices_are_known_and_t
 def test_an_osd_that_has_said_where_its_data_is_is_not_asked_again_if_nothing_is_there(
     tree: HostTree,
 ) -> None:
-    collector = DisksCollector(data_dirs=(), queue_interval=30)
+    collector = DisksCollector(data_dirs=())
     with pytest.raises(ReplyMissing, match="data directory: gone"):
         list(collector.collect(view(tree)))
     assert not collector.commands(view(tree).daemon)
@@ -340,7 +340,7 @@ def test_a_volume_moved_to_another_disk_is_followed_without_looking_at_the_direc
     tree.disk("sdc", "8:32")
     tree.mapped("dm-7", "253:7", ["sdb"], links=["vg/lv"])
     directory = tree.data_directory(PID, DATA, {"block": "/dev/vg/lv"})
-    collector = DisksCollector(devices_interval=300)
+    collector = DisksCollector()
     assert 'role="block",layer="disk",device="sdb"' in places(
         samples(collector.collect(view(tree)))
     )

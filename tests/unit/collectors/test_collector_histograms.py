@@ -101,11 +101,11 @@ def test_size_classes_split_every_op_by_the_lower_end_of_its_class() -> None:
     rows = cleared(osd)[WRITES]
     # Columns: 1 is 0-511, 4 is 2-4 KiB, 5 is 4-8 KiB, 6 is 8-16 KiB, 13 is 1-2 MiB.
     rows[3][1], rows[3][4], rows[3][5], rows[3][6], rows[3][13] = 1, 2, 3, 4, 5
-    collector = HistogramsCollector(by_size=True, size_classes=[0, 4096, 1048576])
+    collector = HistogramsCollector(by_size=True)
     whole, split = osd.scrape(collector)
     name = "cephqos_osd_op_size_latency_seconds_count"
     counts = values([split], name, {"op": "write"})
-    assert list(counts.values()) == [3, 7, 5]
+    assert list(counts.values()) == [3, 7, 0, 0, 0, 5, 0]
     assert value([split], name, op="write", size_min_bytes="4096") == 7
     assert value([whole], f"{NAME}_count", op="write") == 15
     assert not values([split], "cephqos_osd_op_size_latency_seconds_sum")

@@ -23,6 +23,11 @@ from cephqos_exporter.sysfs import Topology, read_topology
 TWO_SOCKETS = "0-27,56-83"  # node 0 of two sockets of 28 cores with two threads each
 
 
+@pytest.fixture(autouse=True)
+def _every_scrape_looks_at_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cephqos_exporter.collectors.placement._SCAN_SECONDS", 0.0)
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> HostTree:
     """Two sockets of 28 cores, two hardware threads each."""
@@ -44,7 +49,6 @@ def collector(*, excluded_cpus: Sequence[int] = (), **options: float) -> Placeme
     # Written files that stay open would be read as they were before they were rewritten.
     return PlacementCollector(
         samples=ThreadSamples(descriptors=Descriptors(0), switches_interval=0),
-        scan_interval=options.pop("scan_interval", 0),
         memory_interval=options.pop("memory_interval", 0),
         per_cpu=bool(options.pop("per_cpu", 0)),
         excluded_cpus=excluded_cpus,
