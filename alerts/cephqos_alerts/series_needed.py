@@ -30,7 +30,10 @@ def read_by(expressions: Iterable[str]) -> set[str]:
 
 
 def series(slos: Sequence[Slo]) -> list[str]:
-    names = read_by([*_expressions_of_rules(slos), *_expressions_of_dashboards()])
+    groups = [*(group for of_file in FILES.values() for group in of_file)]
+    groups += slo_groups(slos, RuleSettings())
+    of_rules = (rule.expr for group in groups for rule in group.rules)
+    names = read_by([*of_rules, *_expressions_of_dashboards()])
     for name in names_in(series_names):  # which commands read
         bucket = series_names.bucket(name)
         if bucket in names:  # a histogram: rules and dashboards read its buckets
@@ -48,12 +51,6 @@ def keep(names: Sequence[str]) -> Sequence[str]:
         f"    regex: {'|'.join(names)}",
         "    action: keep",
     )
-
-
-def _expressions_of_rules(slos: Sequence[Slo]) -> Iterator[str]:
-    groups = [group for groups in FILES.values() for group in groups]
-    for group in (*groups, *slo_groups(slos, RuleSettings())):
-        yield from (rule.expr for rule in group.rules)
 
 
 def _expressions_of_dashboards() -> Iterator[str]:

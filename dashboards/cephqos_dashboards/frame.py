@@ -122,8 +122,10 @@ def render(board: Board) -> models.Dashboard:
         )
     for variable in (*_variables(board), *board.variables):
         made.with_variable(variable)
-    for annotation in (*board.annotations, *_sent(board)):
+    for annotation in board.annotations:
         made.annotation(annotation)
+    if board.of_a_cluster:
+        made.annotation(SentAnnotation((TAG, "$cluster")))
     for row in board.rows:
         heading = dashboard.Row(row.title)
         # A dashboard places its panels, and those that have a place keep it.
@@ -164,10 +166,6 @@ def _variables(board: Board) -> list[Builder[models.VariableModel]]:
         query_variable("cluster", common.CLUSTERS, label="Cluster"),
         detail.hide(models.VariableHide.HIDE_VARIABLE),
     ]
-
-
-def _sent(board: Board) -> list[SentAnnotation]:
-    return [SentAnnotation((TAG, "$cluster"))] if board.of_a_cluster else []
 
 
 def query_variable(

@@ -100,13 +100,6 @@ class PanelQuery:
     name: str = ""  # in a table: of the column with its values
 
 
-def _target(query: PanelQuery, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
-    expr = "\n".join(line.rstrip() for line in query.expr.strip().splitlines())
-    target = prometheus.Dataquery().expr(expr).format(form).datasource(PROMETHEUS)
-    target = target.instant() if instant else target.range()
-    return target.legend_format(query.legend or "__auto")
-
-
 def _with_options(panel: _P, options: PanelOptions, height: int = 8) -> _P:
     description = _on_one_line(options["reads"])
     if "blind" in options:
@@ -138,7 +131,10 @@ def _with_queries(
 ) -> _P:
     panel.datasource(PROMETHEUS)
     for position, query in enumerate(queries):
-        target = _target(query, instant=instant, form=form)
+        expr = "\n".join(line.rstrip() for line in query.expr.strip().splitlines())
+        target = prometheus.Dataquery().expr(expr).format(form).datasource(PROMETHEUS)
+        target = target.instant() if instant else target.range()
+        target = target.legend_format(query.legend or "__auto")
         panel.with_target(target.ref_id(_ref_id(position)))
     return panel
 

@@ -133,16 +133,8 @@ def _inhibitions() -> list[dict[str, Any]]:
             ),
             _named("CephQosOperationsBlocked"),
         ),
-        *_during_maintenance(),
-    ]
-
-
-def _during_maintenance() -> list[dict[str, Any]]:
-    """While a flag of the cluster holds work up, alerts that it explains are silent.
-
-    The source ends after some hours (helpers.yml): a forgotten flag silences nothing.
-    """
-    return [
+        # While a flag of the cluster holds work up, alerts that it explains are silent. The source
+        # ends after some hours (helpers.yml): a forgotten flag silences nothing.
         _rule(_flags("noout|nodown|noup"), _about("absence")),
         _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),
         _rule(_flags("noscrub|nodeep-scrub"), _about("scrub")),

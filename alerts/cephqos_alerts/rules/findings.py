@@ -73,11 +73,13 @@ def _alert(finding: OsdFinding) -> Alert:
     labels = _fixed_labels(finding).items()
     selector = ", ".join(f'{label}="{value}"' for label, value in labels)
     lasting = f"{PerOsd.FINDING}{{{selector}}}"
+    of_one = "".join(f'{label}="{value}",' for label, value in labels)
+    osds = f"{PerOsd.FINDING}{{{of_one}SELECTOR}}"  # for `worst_of`
     if window := finding.window:
         # Minute by minute, so that it does not depend on how often rules are evaluated.
         minutes = f"count_over_time({lasting}[@{window}@:@slow_interval@])"
         lasting += f" and {minutes} >= @{window}_minutes@"
-    osds, known_by = _osds(finding), ("cluster", *finding.by)
+    known_by = ("cluster", *finding.by)
     worst = worst_of(osds, known_by)
     first = finding.first.line.replace(
         _OSD, when(worst, show("(. | first).Labels.ceph_daemon"), "osd.N")
@@ -85,7 +87,7 @@ def _alert(finding: OsdFinding) -> Alert:
     return Alert(
         name=finding.name,
         about=finding.about,
-        expr=f"count by ({', '.join(('cluster', *finding.by))}) ({lasting})",
+        expr=f"count by ({', '.join(known_by)}) ({lasting})",
         urgency=finding.urgency,
         where="osds",
         by=finding.by,
@@ -102,10 +104,3 @@ def _alert(finding: OsdFinding) -> Alert:
             f"{they_share(osds, known_by) if finding.shared else ''}"
         ),
     )
-
-
-def _osds(finding: OsdFinding) -> str:
-    """The OSDs of the alert, with the SELECTOR of `worst_of`."""
-    labels = _fixed_labels(finding).items()
-    selector = "".join(f'{label}="{value}",' for label, value in labels)
-    return f"{PerOsd.FINDING}{{{selector}SELECTOR}}"

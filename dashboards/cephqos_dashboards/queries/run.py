@@ -66,17 +66,14 @@ FILL: Final = PanelQuery(
 )
 
 
-def _of_second_run(expr: str) -> str:
-    """The same of the second run, moved by `$shift`, while that run was under way."""
-    expr = expr.replace(OSDS_OF_RUN, _OSDS_OF_SECOND_RUN).replace(RUN, _SECOND_RUN)
-    moved = expr.replace("}[$__rate_interval]", "}[$__rate_interval] offset ${shift}s")
-    if moved == expr:  # no rate
-        moved = expr.replace("}", "} offset ${shift}s")
-    return f"{moved} and on () max({START}{{{_SECOND_RUN}}} offset ${{shift}}s)"
-
-
 def both_runs(expr: str, legend: str) -> tuple[PanelQuery, PanelQuery]:
-    return PanelQuery(expr, legend), PanelQuery(_of_second_run(expr), f"{SECOND_RUN}{legend}")
+    """An expression, and the same of a second run, moved by `$shift`, while that was under way."""
+    second = expr.replace(OSDS_OF_RUN, _OSDS_OF_SECOND_RUN).replace(RUN, _SECOND_RUN)
+    moved = second.replace("}[$__rate_interval]", "}[$__rate_interval] offset ${shift}s")
+    if moved == second:  # no rate
+        moved = second.replace("}", "} offset ${shift}s")
+    moved += f" and on () max({START}{{{_SECOND_RUN}}} offset ${{shift}}s)"
+    return PanelQuery(expr, legend), PanelQuery(moved, f"{SECOND_RUN}{legend}")
 
 
 _LATENCY: Final = (
