@@ -280,14 +280,11 @@ class Value:
                 for source in self.child(value_node, self.key).items():
                     merged = source.entries() | merged
                 continue
-            name = self._name(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.child(key_node, self.key).fail("a key that is one word")
+            name = str(key_node.value)
             entries[name] = self.child(value_node, f"{self.key}.{name}" if self.key else name)
         return merged | entries
-
-    def _name(self, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            self.child(node, self.key).fail("a key that is one word")
-        return str(node.value)
 
     def table(
         self, allowed: Sequence[str], required: Sequence[str] = (), mapping: str = "a mapping"
@@ -304,7 +301,8 @@ class Value:
         entries = self.entries(mapping)
         for name, value in entries.items():
             if name not in allowed:
-                raise value.error(UNKNOWN_KEY, _hint(name, allowed))
+                near, names = nearest(name, allowed), ", ".join(allowed)
+                raise value.error(UNKNOWN_KEY, f"{near} (one of {names})" if near else names)
         return entries
 
     def missing(self, name: str, allowed: str) -> ConfigError:
@@ -420,8 +418,3 @@ def _scalar(kind: str, text: str) -> Any:
     if kind == "float" and _NUMBER.fullmatch(text):
         return float(text)
     return text
-
-
-def _hint(name: str, allowed: Sequence[str]) -> str:
-    near = nearest(name, allowed)
-    return f"{near} (one of {', '.join(allowed)})" if near else ", ".join(allowed)
