@@ -63,7 +63,8 @@ def find_cgroups(host: Host, text: str) -> Cgroups:
     lead out of it by `/..`.
     """
     paths = parse_cgroup(text)
-    roots = _mount_roots(host)
+    mounts = parse_mountinfo(read_text(host.proc / "self" / "mountinfo") or "")
+    roots = {mount.point: mount.root for mount in mounts}
     unified = host.sys / "fs" / "cgroup"
     if (unified / "unified").is_dir():
         unified = unified / "unified"
@@ -74,9 +75,9 @@ def find_cgroups(host: Host, text: str) -> Cgroups:
         if row is None:
             cgroups[name] = Cgroup(v2, v2=True)
         else:
-            mounts = (host.sys / "fs" / "cgroup" / place for place in (row, controller))
-            mount = next((mount for mount in mounts if mount.is_dir()), None)
-            cgroups[name] = Cgroup(_levels(mount, roots, paths[row]) if mount else ())
+            places = (host.sys / "fs" / "cgroup" / place for place in (row, controller))
+            place = next((place for place in places if place.is_dir()), None)
+            cgroups[name] = Cgroup(_levels(place, roots, paths[row]) if place else ())
     own = v2[0] if v2 and (v2[0] / "cgroup.type").exists() else None
     return Cgroups(**cgroups, pressure=own)
 
@@ -95,12 +96,6 @@ def read_limits(groups: Cgroups) -> CgroupLimits:
         memory_level=level,
         io=io,
     )
-
-
-def _mount_roots(host: Host) -> dict[str, str]:
-    """What of each hierarchy is mounted where, as this process sees it: its mount's root."""
-    text = read_text(host.proc / "self" / "mountinfo") or ""
-    return {mount.point: mount.root for mount in parse_mountinfo(text)}
 
 
 def _levels(mount: Path, roots: Mapping[str, str], path: str) -> tuple[Path, ...]:

@@ -129,8 +129,7 @@ def _metric(name: str, kind: FamilyType, text: str, lines: Iterable[str]) -> Met
 
 @lru_cache(maxsize=1 << 16)
 def _labels(text: str) -> dict[str, str]:
-    return {name: _ESCAPED.sub(_unescaped, value) for name, value in _LABEL.findall(text)}
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return "\n" if escape[1] == "n" else escape[1]
+    return {
+        name: _ESCAPED.sub(lambda it: "\n" if it[1] == "n" else it[1], value)
+        for name, value in _LABEL.findall(text)
+    }

@@ -47,7 +47,8 @@ class NotUnderstood:
         """`found`: the part of the reply, for the log."""
         before = self.found.get(what)
         if before is None:
-            self.found[what] = times, _text(found)
+            text = found if isinstance(found, str) else repr(found)
+            self.found[what] = times, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
         else:
             self.found[what] = before[0] + times, before[1]
 
@@ -90,11 +91,6 @@ def listed(value: Any) -> list[Any]:
     if type(value) is not list:
         raise TypeError(f"{type(value).__name__} instead of a list")
     return value
-
-
-def _text(found: object) -> str:
-    text = found if isinstance(found, str) else repr(found)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 @dataclass(slots=True)

@@ -184,7 +184,9 @@ class ProcessSample:
             self.process = self._read_process()
             if self.process.start != self.start:  # the number was given to another process
                 raise ProcessLookupError
-            self._reads_status = self._is_status_due(now)
+            # Also after the clock was set back: else it would not be due for as long.
+            due = self._next_status_at
+            self._reads_status = due is None or not due - self._status_interval <= now < due
             gone = self._read_threads(self.threads.values())
             if gone or self.process.threads != len(self.threads) or not self._list_is_whole:
                 self._list_is_whole = False
@@ -199,11 +201,6 @@ class ProcessSample:
                 group.busiest_ns += group.busiest_in_scrape
             group.busiest_in_scrape = 0
         self.updated = now
-
-    def _is_status_due(self, now: float) -> bool:
-        """Also after the clock was set back: else it would not be due for as long."""
-        due = self._next_status_at
-        return due is None or not due - self._status_interval <= now < due
 
     def _read_process(self) -> Stat:
         raw = os.pread(self._fd, 1024, 0) if self._fd >= 0 else read_once(f"{self._path}/stat")

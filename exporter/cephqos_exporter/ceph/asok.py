@@ -191,7 +191,8 @@ class Batch:
         except BlockingIOError as exc:
             if isinstance(exc, NoDescriptor):
                 self._no_descriptor_left = True
-            self._wait_for_room()
+            if not self._under_way:  # else the end of one of our connections calls `_fill`
+                self._retry_timer = self._loop.call_later(_BACKLOG_RETRY_SECONDS, self._fill)
             return False
         except (OSError, DaemonError) as exc:
             self._unsent.popleft()
@@ -209,10 +210,6 @@ class Batch:
         if self._answers.pid is None:
             self._answers.pid = exchange.peer_pid()
         return exchange
-
-    def _wait_for_room(self) -> None:
-        if not self._under_way:  # else the end of one of our connections calls `_fill`
-            self._retry_timer = self._loop.call_later(_BACKLOG_RETRY_SECONDS, self._fill)
 
     def _check_silence(self) -> None:
         """Ask for the version if nothing has come for a while."""

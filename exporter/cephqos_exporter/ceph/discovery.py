@@ -78,13 +78,9 @@ def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket
             file = (status.st_dev, status.st_ino)
             if file not in sockets:
                 identity = (status.st_ino, status.st_ctime_ns)
-                sockets[file] = Socket(path, named["kind"], _text(named["id"]), identity)
+                name = os.fsencode(named["id"]).decode(errors="replace")  # it may be any bytes
+                sockets[file] = Socket(path, named["kind"], name, identity)
     return sorted(sockets.values(), key=_order)
-
-
-def _text(name: str) -> str:
-    """A part of a file's name, which may be any bytes, as a text that can be written."""
-    return os.fsencode(name).decode(errors="replace")
 
 
 def _expand(pattern: str) -> Iterator[Path]:

@@ -173,13 +173,9 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
         intervals={
             key: float(options[key]) for key in _POOL_INTERVALS if float(options.get(key, 0)) > 0
         },
-        read_score=_read_score(entry.get("read_balance", {})),
+        # Of the primaries as they are now; Ceph writes 0 where it cannot know.
+        read_score=_shown(entry.get("read_balance", {}).get("score_acting", 0)) or None,
     )
-
-
-def _read_score(entry: Mapping[str, Any]) -> float | None:
-    """Of the primaries as they are now; Ceph writes 0 where it cannot know."""
-    return _shown(entry.get("score_acting", 0)) or None
 
 
 def _shown(value: Any) -> float:

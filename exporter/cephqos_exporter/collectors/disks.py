@@ -168,7 +168,9 @@ class DisksCollector(
         In a thread: if the disk of the data directory dies, reading the directory can hang.
         """
         if osd.osd_data is None and CONFIG in view.replies:
-            osd.osd_data = _osd_data(view.replies[CONFIG])
+            config = view.replies[CONFIG]
+            said = config.get("osd_data") if isinstance(config, dict) else None
+            osd.osd_data = said if isinstance(said, str) and said.startswith("/") else ""
         if osd.lookup is None:
             osd.lookup = Lookup(
                 partial(sysfs.osd_devices, view.host, view.daemon, osd.osd_data, self.data_dirs)
@@ -198,11 +200,6 @@ def read_diskstats(host: Host) -> dict[bytes, list[bytes]]:
 def _due(last: float | None, now: float, interval: float) -> bool:
     """Also after the clock was set back."""
     return last is None or not last <= now < last + interval
-
-
-def _osd_data(config: Any) -> str:
-    value = config.get("osd_data") if isinstance(config, dict) else None
-    return value if isinstance(value, str) and value.startswith("/") else ""
 
 
 def _layered(

@@ -119,8 +119,8 @@ class OpsCollector(
             )
             name = "cephqos_ops_in_progress"
             families.append(single(name, "gauge", text, view.labels, in_progress))
-        if _is_not_tracking(view):
-            # Its counts of slow and blocked operations stay at 0, whatever happens.
+        if any(view.errors.get(command) == ErrorReply.reason for command in (_BLOCKED, _SLOW)):
+            # It tracks no operations. Its counts of slow and blocked ones stay at 0.
             raise ReplyMissing(_SLOW, "osd_enable_op_tracker is off", families)
         families += _blocked(view)
         if in_progress is not None:
@@ -185,11 +185,6 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
         value = figure(reply, key, view.not_understood)
         if value is not None:
             yield single(name, "gauge", text, view.labels, value)
-
-
-def _is_not_tracking(view: DaemonView) -> bool:
-    """Whether the OSD refuses to list operations, as it does if it tracks none."""
-    return any(view.errors.get(command) == ErrorReply.reason for command in (_BLOCKED, _SLOW))
 
 
 def _oldest(view: DaemonView, osd: _OpsOsd, *, idle: bool) -> Iterable[Family]:
@@ -270,10 +265,5 @@ def longest_stage(op: Mapping[str, Any]) -> str:
         return "unknown"
     times = [datetime.fromisoformat(event["time"]).timestamp() for event in events]
     waits = [later - earlier for earlier, later in pairwise(times)]
-    longest = waits.index(max(waits))
-    return _stage_name(events[longest]["event"])
-
-
-def _stage_name(event: str) -> str:
-    name = _NOT_NAME.sub("_", _PARTICULARS.sub("", event.lower())).strip("_")
-    return name or "unknown"
+    event = events[waits.index(max(waits))]["event"]
+    return _NOT_NAME.sub("_", _PARTICULARS.sub("", event.lower())).strip("_") or "unknown"

@@ -114,22 +114,17 @@ class _PlacementOsd:
             threads.add(self.labels.of("node", str(node)), count)
         families = [info, allowed, used, threads]
         if self.reactors:
-            families.append(self._reactor_family())
+            ran = gauge("cephqos_placement_reactor_cpu", "The CPU on which a reactor last ran.")
+            for number, reactor in self.reactors.items():
+                ran.add(self.labels.of("reactor", number), reactor.cpu)
+            families.append(ran)
         if per_cpu:
-            families.append(self._cpu_family())
+            text = "Threads of an OSD that last ran on a CPU."
+            on_cpus = gauge("cephqos_placement_cpu_threads", text)
+            for cpu, count in sorted(self.used.items()):
+                on_cpus.add(self.labels.of("cpu", str(cpu)), count)
+            families.append(on_cpus)
         return families
-
-    def _reactor_family(self) -> Family:
-        family = gauge("cephqos_placement_reactor_cpu", "The CPU on which a reactor last ran.")
-        for number, reactor in self.reactors.items():
-            family.add(self.labels.of("reactor", number), reactor.cpu)
-        return family
-
-    def _cpu_family(self) -> Family:
-        family = gauge("cephqos_placement_cpu_threads", "Threads of an OSD that last ran on a CPU.")
-        for cpu, count in sorted(self.used.items()):
-            family.add(self.labels.of("cpu", str(cpu)), count)
-        return family
 
 
 class _UserThread(NamedTuple):

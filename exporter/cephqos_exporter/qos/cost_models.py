@@ -112,7 +112,11 @@ def read_qos(
     """
     not_understood = NotUnderstood()
     if has_model(config):
-        cost = _model(config, media)
+        # The scheduler, too, takes at least 1 for both.
+        cost = BandwidthModel(
+            bandwidth=max(1.0, _required(config, f"{_BANDWIDTH_OPTION}{media}")),
+            iops=max(1.0, _required(config, f"{CAPACITY_OPTION}{media}")),
+        )
     elif mclock:
         raise ValueError("the mClock of this release is not supported: no bandwidth option")
     else:
@@ -150,14 +154,6 @@ def _required(config: EffectiveConfig, key: str) -> float:
     if value is None:
         raise ValueError(f"{key}: not a number in the OSD's configuration")
     return value
-
-
-def _model(config: EffectiveConfig, media: Media) -> BandwidthModel:
-    # The scheduler, too, takes at least 1 for both.
-    return BandwidthModel(
-        bandwidth=max(1.0, _required(config, f"{_BANDWIDTH_OPTION}{media}")),
-        iops=max(1.0, _required(config, f"{CAPACITY_OPTION}{media}")),
-    )
 
 
 def _class_settings(config: EffectiveConfig, cls: str, capacity: float) -> ClassSettings:

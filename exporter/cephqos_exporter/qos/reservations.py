@@ -4,7 +4,7 @@ Recovery, backfill and the deletion of placement groups take slots from the same
 (`dump_recovery_reservations`: Ceph calls a slot a reservation).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 BACKFILL: Final = "backfill"
@@ -43,13 +43,12 @@ def degraded_share(reply: Mapping[str, Any]) -> float | None:
     Recovery of degraded data is background_recovery, that of misplaced data is
     background_best_effort. Deletions are no recovery. None if nothing recovers.
     """
-    kinds = [kind for kind in _in_progress(reply) if kind != DELETE]
+    kinds = [
+        kind
+        for side in SIDES
+        for entry in reply[f"{side}_reservations"]["in_progress"]
+        if (kind := reservation_kind(int(entry["prio"]))) != DELETE
+    ]
     if not kinds:
         return None
     return sum(kind != BACKFILL for kind in kinds) / len(kinds)
-
-
-def _in_progress(reply: Mapping[str, Any]) -> Iterator[str]:
-    for side in SIDES:
-        for entry in reply[f"{side}_reservations"]["in_progress"]:
-            yield reservation_kind(int(entry["prio"]))

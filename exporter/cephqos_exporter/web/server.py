@@ -210,13 +210,10 @@ class Server:
             "__meta_cephqos_daemons": ",".join(daemon.name for daemon in daemons),
             "__meta_cephqos_clusters": ",".join(sorted({daemon.cluster for daemon in daemons})),
         }
-        return [{"targets": [_called(request)], "labels": labels}]
-
-
-def _called(request: web.BaseRequest) -> str:
-    """The address by which the client calls this server. aiohttp's own may wait for the DNS."""
-    name = request.transport.get_extra_info("sockname") if request.transport else None
-    return request.headers.get("Host") or (shown(name) if name else "")
+        # The address by which the client calls this server. aiohttp's own may wait for the DNS.
+        name = request.transport.get_extra_info("sockname") if request.transport else None
+        called = request.headers.get("Host") or (shown(name) if name else "")
+        return [{"targets": [called], "labels": labels}]
 
 
 async def _written(page: Page, request: web.BaseRequest) -> tuple[bytes, dict[str, str]]:

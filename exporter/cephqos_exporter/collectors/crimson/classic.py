@@ -32,7 +32,9 @@ def as_classic(entries: Sequence[Entry], base: LabelText) -> Iterable[Family]:
     throttle = _sum(
         _seconds(read_histogram(entry.value))
         for entry in entries
-        if entry.name == STAGES and _THROTTLED in entry.labels and _is_of_all(entry)
+        if entry.name == STAGES
+        and _THROTTLED in entry.labels
+        and dict(entry.labels).get("tail", "all") == "all"  # else only the slowest transactions
     )
     if throttle is not None:
         yield single(*THROTTLE_WAIT, extend_labels(base, {"throttle": "seastore"}), throttle)
@@ -49,8 +51,3 @@ def _sum(values: Iterable[float]) -> float | None:
     except Unreadable:  # ReplyFamilies counts it
         return None
     return sum(known) if known else None
-
-
-def _is_of_all(entry: Entry) -> bool:
-    """Whether it has all transactions, not only the slowest ones (label `tail`)."""
-    return dict(entry.labels).get("tail", "all") == "all"
