@@ -33,12 +33,6 @@ def _build_rules(facts: PrometheusFacts) -> str:
     return f"cephqos rules build {option}--out /etc/prometheus/rules && systemctl reload prometheus"
 
 
-def _names(rules: set[RuleKey]) -> str:
-    names = sorted({name for _, name in rules})
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 def _expressions(rules: Iterable[LoadedRule]) -> dict[RuleKey, list[str]]:
     by_rule: dict[RuleKey, list[str]] = {}
     for rule in rules:
@@ -80,9 +74,11 @@ def _loaded_and_expected(facts: PrometheusFacts) -> tuple[dict[RuleKey, list[str
 
 
 def _finding(facts: PrometheusFacts, problem: str, found: set[RuleKey]) -> Finding:
+    names = sorted({name for _, name in found})
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return Finding(
         "rules",
-        f"{len(found)} rules {problem}: {_names(found)}",
+        f"{len(found)} rules {problem}: {', '.join(names[:_SHOWN])}{more}",
         f"{_build_rules(facts)}   # rules with options of your own: doctor --rules DIR",
     )
 

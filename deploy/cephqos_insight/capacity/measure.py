@@ -8,7 +8,7 @@ an interrupted command leaves at most one slice to run out.
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed, MonClient
@@ -72,7 +72,9 @@ async def measure(
             )
         except CommandFailed as exc:
             raise MeasureFailed(f"{osd} refused: {exc}") from exc
-        results.append(_iops(osd, reply))
+        if not (isinstance(reply, dict) and isinstance(reply.get("iops"), int | float)):
+            raise MeasureFailed(f"{osd}: expected a reply with iops, got {str(reply)[:80]}")
+        results.append(float(reply["iops"]))
         progress(f"slice {number} of {slices}: {results[-1]:,.0f} writes per second")
     return MeasuredIops(osd=osd, iops=tuple(results))
 
@@ -81,9 +83,3 @@ async def _is_up(client: MonClient, osd: str) -> bool:
     dump = await client.command("osd dump", within=_ANSWER_SECONDS)
     osds = dump.get("osds", ()) if isinstance(dump, dict) else ()
     return any(f"osd.{entry.get('osd')}" == osd and entry.get("up") for entry in osds)
-
-
-def _iops(osd: str, reply: Any) -> float:
-    if isinstance(reply, dict) and isinstance(reply.get("iops"), int | float):
-        return float(reply["iops"])
-    raise MeasureFailed(f"{osd}: expected a reply with iops, got {str(reply)[:80]}")

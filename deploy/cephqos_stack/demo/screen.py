@@ -187,7 +187,10 @@ class Screen:
             await asyncio.sleep(self._arguments.interval)
 
     def _above(self) -> list[Line]:
-        return [self._title(), *self._part_states()]
+        """The title, where Grafana is, what is not ready yet and how far it is."""
+        parts = [part for part in self._beside if part.stays or not part.ready.is_set()]
+        states = (printable(f"{part.name + ':':9}{part.state}") for part in parts)
+        return [self._title(), *(line(Span(state, "dim")) for state in states)]
 
     def _title(self) -> Line:
         ceph = self._lab.spec.ceph
@@ -196,11 +199,6 @@ class Screen:
             Span(f"Ceph {ceph.version} ({ceph.name})", "title"),
             f"  {printable(self._health)}  {seconds:.0f} s",
         )
-
-    def _part_states(self) -> list[Line]:
-        """Where Grafana is; what is not ready yet, and how far it is."""
-        shown = [part for part in self._beside if part.stays or not part.ready.is_set()]
-        return [line(Span(printable(f"{part.name + ':':9}{part.state}"), "dim")) for part in shown]
 
     def _headline(self) -> list[Line]:
         """What happened last, above the cluster's state."""

@@ -50,20 +50,14 @@ def _field(number: int, content: bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
-def _label(name: str, value: str) -> bytes:
-    return _field(1, _field(1, name.encode()) + _field(2, value.encode()))
-
-
-def _sample(time_ms: int, value: bytes) -> bytes:
-    """A sample of a series: field 1 is the value, a double; field 2 the time."""
-    return _field(2, b"\x09" + value + b"\x10" + varint(time_ms))
-
-
 def labels_of(series: str, run_labels: Mapping[str, str]) -> bytes:
     """The labels of a series, its name among them, in the order that the format wants."""
     name, labels = parse(series)
     all_labels = labelled(labels, run_labels) | {"__name__": name}
-    return b"".join(_label(key, all_labels[key]) for key in sorted(all_labels))
+    return b"".join(
+        _field(1, _field(1, key.encode()) + _field(2, all_labels[key].encode()))
+        for key in sorted(all_labels)
+    )
 
 
 def snappy(content: bytes) -> bytes:
@@ -96,7 +90,9 @@ def messages(gathered: Gathered) -> Iterator[tuple[bytes, int]]:
         parts: dict[int, list[bytes]] = {}  # samples by minute
         for time, value in values_of(samples):
             moved = time + gathered.shift_ms
-            parts.setdefault(moved // _SLICE_MS, []).append(_sample(moved, value))
+            # Field 1 is the value, a double; field 2 the time.
+            sample = _field(2, b"\x09" + value + b"\x10" + varint(moved))
+            parts.setdefault(moved // _SLICE_MS, []).append(sample)
         for number, encoded in parts.items():
             slices.setdefault(number, []).append(_field(1, labels + b"".join(encoded)))
             counts[number] = counts.get(number, 0) + len(encoded)
