@@ -163,7 +163,9 @@ def commands(candidate: Candidate, facts: Facts) -> Commands:
     if candidate.profile == facts.profile and not candidate.shares:
         return Commands(tuple(apply), tuple(back))
     set_profile, remove_options = _change_profile(candidate)
-    to_profile = _set_or_remove(PROFILE_OPTION, facts.profile)
+    to_profile = f"ceph config rm osd {PROFILE_OPTION}"
+    if facts.profile:  # else it was not set
+        to_profile = f"ceph config set osd {PROFILE_OPTION} {facts.profile}"
     if facts.profile != _CUSTOM:
         return Commands((*apply, *set_profile), (*back, *remove_options, to_profile))
     if candidate.profile != _CUSTOM:
@@ -214,11 +216,6 @@ def _parts(share: Share) -> Iterator[tuple[str, float]]:
     """Those of a share that are known, as options name them."""
     parts = zip(_PARTS, (share.reservation, share.weight, share.limit), strict=True)
     return ((part, value) for part, value in parts if value is not None)
-
-
-def _set_or_remove(option: str, before: str) -> str:
-    """What restores an option; without a value before, it was not set."""
-    return f"ceph config set osd {option} {before}" if before else f"ceph config rm osd {option}"
 
 
 def _change_capacities(candidate: Candidate, facts: Facts) -> tuple[list[str], list[str]]:

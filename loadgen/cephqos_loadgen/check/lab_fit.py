@@ -46,9 +46,8 @@ def differences(
                 yield f"osds {wanted}: it has {len(metadata)}"
         elif key in _READERS:
             values = {str(osd["id"]): _READERS[key](osd) for osd in metadata}
-            wrong = {
-                osd: value for osd, value in values.items() if value != _expected(planned, key)
-            }
+            expected = "a DB apart" if key == "db_size" else wanted
+            wrong = {osd: value for osd, value in values.items() if value != expected}
             if wrong:
                 osd, value = next(iter(wrong.items()))
                 yield f"{key} {wanted}: osd.{osd} has {value or 'none'}"
@@ -92,12 +91,6 @@ def other_disk(metadata: Metadata, below: tuple[str, bool] | None) -> str:
 
 def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _expected(planned: LabSpec, key: str) -> str:
-    """What the reader of this key must return."""
-    value = getattr(planned, key)
-    return "a DB apart" if key == "db_size" else _shown(value)
 
 
 def _rotational(osd: Mapping[str, Any]) -> str:

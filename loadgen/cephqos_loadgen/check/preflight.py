@@ -90,12 +90,13 @@ def _check_conf(conf: Path, options: RunOptions) -> None:
     text = _read("--conf", conf, "a cluster's ceph.conf")
     if options.keyring:
         _read("--keyring", options.keyring, "the keyring of a Ceph client")
-    fsid = _fsid_of(text)
-    if fsid is None:
+    line = re.search(rf'^\s*fsid\s*=\s*"?({_FSID})"?\s*(?:[;#].*)?$', text, re.MULTILINE)
+    if line is None:
         raise UsageError(
             f"--conf {conf}: expected a line `fsid = FSID`, which says what cluster the run would"
             f" change and load; there is none. Add it: `ceph --conf {conf} fsid` prints the FSID"
         )
+    fsid = line[1]
     if options.known_fsid is None:
         raise UsageError(
             f"this run changes and loads the cluster {fsid}; if that is what you want, add"
@@ -121,11 +122,6 @@ def check_restore(options: RunOptions) -> None:
     if options.keyring:
         _read("--keyring", options.keyring, "the keyring of a Ceph client")
     _writable("--work", options.work)
-
-
-def _fsid_of(text: str) -> str | None:
-    match = re.search(rf'^\s*fsid\s*=\s*"?({_FSID})"?\s*(?:[;#].*)?$', text, re.MULTILINE)
-    return match[1] if match else None
 
 
 def _read(option: str, path: Path, what: str) -> str:

@@ -115,7 +115,9 @@ async def check(
     if not (planned.osds or stops) or cluster.access.at_once:
         return
     dump = await cluster.command("osd dump")
-    if tight := sorted({*tight_pools(dump), *_tight_planned(plan)}):
+    # With more copies than one, Ceph's own min_size of a pool is less than its size.
+    single = (pool.name for point in plan.points for pool in point.pools if pool.size == 1)
+    if tight := sorted({*tight_pools(dump), *single}):
         raise ClusterUnfit(
             f"OSDs stop during this run, and with any of them pools lose data or stand still"
             f" (pools that need all their copies: {', '.join(tight)}). Give these pools more copies"
@@ -145,9 +147,3 @@ def tight_pools(osd_dump: Mapping[str, Any]) -> Iterator[str]:
     for pool in osd_dump["pools"]:
         if int(pool["size"]) <= int(pool["min_size"]):
             yield str(pool["pool_name"])
-
-
-def _tight_planned(plan: Plan) -> Iterator[str]:
-    """Pools of the run with one copy. With more, Ceph's own min_size is less than their size."""
-    for point in plan.points:
-        yield from (pool.name for pool in point.pools if pool.size == 1)

@@ -87,7 +87,10 @@ async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say
     log.unlink(missing_ok=True)
     on_host = _SetupStep(log, Path("/proc"), say)
     in_tree = _SetupStep(log, building / "proc", say)
-    await _run(_debootstrap_argv(release, building), on_host)
+    # debootstrap's own default is the Debian mirror; a site's mirror can be set.
+    mirror = os.environ.get("CEPHQOS_DEBIAN_MIRROR", "")
+    base = ["debootstrap", "--variant=minbase", release.suite, str(building), mirror]
+    await _run([*base, release.script], on_host)
     # Packages must not start services while they are being set up.
     policy = building / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
@@ -99,13 +102,6 @@ async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say
     (building / "etc" / _STAMP).write_text(f"{release.name} {release.version}\n")
     building.rename(tree)
     log.unlink()
-
-
-def _debootstrap_argv(release: Release, target: Path) -> list[str]:
-    # debootstrap's own default is the Debian mirror; a site's mirror can be set.
-    mirror = os.environ.get("CEPHQOS_DEBIAN_MIRROR", "")
-    argv = ["debootstrap", "--variant=minbase"]
-    return [*argv, release.suite, str(target), mirror, release.script]
 
 
 @dataclass(frozen=True, slots=True)

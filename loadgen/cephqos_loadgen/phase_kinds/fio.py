@@ -221,14 +221,10 @@ class Fio(PhaseKind):
         """Whether fio ends by its own steady state: when its figures no longer change."""
         return any(name == "steadystate" for name, _ in self.options)
 
-    @property
-    def _sizes(self) -> str:
-        several = any(name in ("bssplit", "bsrange") for name, _ in self.options)
-        return "several sizes" if several else size(self.block_size)
-
     def describe(self) -> str:
         where = f"pool {self.pool}" if self.pool else self.path
-        words = [f"{self.rw} of {self._sizes}"]
+        several = any(name in ("bssplit", "bsrange") for name, _ in self.options)
+        words = [f"{self.rw} of {'several sizes' if several else size(self.block_size)}"]
         if self.sweep:
             depths = " ".join(map(str, self.sweep.depths))
             words.append(f"depths {depths}, each for {time_span(self.sweep.dwell)}")

@@ -103,7 +103,8 @@ class Scrub(PhaseKind):
             most_at_once = max(most_at_once, len(under_way))
             if done or under_way:
                 await context.scrubs.seen()
-            scrubbed, total = _progress(groups, done, under_way)
+            partly = sum(int(pg.get("objects_scrubbed", 0)) for pg in under_way if pg not in done)
+            scrubbed, total = sum(map(_objects, done)) + partly, sum(map(_objects, groups))
             context.live.scrub = LiveScrub(phase.name, scrubbed, total - scrubbed, started)
             remaining = [pg["pgid"] for pg in groups if pg not in done]
             if not remaining:
@@ -128,14 +129,6 @@ class Scrub(PhaseKind):
         command: Query = "pg deep-scrub" if self.deep else "pg scrub"
         for pgid in groups:
             await context.cluster.command(command, target="mgr", pgid=pgid)
-
-
-def _progress(
-    groups: list[dict[str, Any]], done: list[dict[str, Any]], under_way: list[dict[str, Any]]
-) -> tuple[int, int]:
-    """Objects that are scrubbed, and all of them."""
-    partly = sum(int(pg.get("objects_scrubbed", 0)) for pg in under_way if pg not in done)
-    return sum(map(_objects, done)) + partly, sum(map(_objects, groups))
 
 
 def _objects(pg: dict[str, Any]) -> int:

@@ -26,13 +26,15 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
     """The whole report."""
     without_marks = Subject(runs, settings)
     caveats = [_in_short(caveat, without_marks) for caveat in _caveats_of_runs(without_marks)]
-    caveats += _caveats_of_baseline(settings.baseline_run)
+    base = settings.baseline_run
+    # What speaks against the baseline speaks against every change from it.
+    for caveat in caveats_of(base) if base else ():
+        caveats.append(replace(caveat, text=f"Baseline: {caveat.text}", rows=()))
     marked: dict[Key, list[int]] = {}
     for number, caveat in enumerate(caveats, start=1):
         for key in caveat.rows:
             marked.setdefault(key, []).append(number)
     subject = Subject(runs, settings, marked)
-    base = settings.baseline_run
     names = list(dict.fromkeys(run.manifest.scenario for run in runs))
     about = list(dict.fromkeys(" ".join(str(run.plan.get("about", "")).split()) for run in runs))
     return Document(
@@ -71,12 +73,6 @@ def _not_drawn(subject: Subject) -> Iterator[Caveat]:
             f"Only the first {MOST_TIMELINES} of {points} points are drawn over time.",
             "cephqos archive export has the seconds of all.",
         )
-
-
-def _caveats_of_baseline(baseline: ReportRun | None) -> list[Caveat]:
-    """What speaks against the baseline speaks against every change from it."""
-    of_baseline = caveats_of(baseline) if baseline else []
-    return [replace(caveat, text=f"Baseline: {caveat.text}", rows=()) for caveat in of_baseline]
 
 
 def _in_short(caveat: Caveat, subject: Subject) -> Caveat:

@@ -91,7 +91,7 @@ def read_host_users(
         name = stat.name.decode(errors="replace")
         users[pid] = HostUser(name, parent, stat.start, ticks, read, written)
     roots = {*daemons, os.getpid() if run is None else run}
-    own = frozenset(_with_descendants(users, roots))
+    own = frozenset(pid for pid in users if any(it in roots for it in _ancestors(users, pid)))
     return HostUserState(users, own, hidden, counts_bytes)
 
 
@@ -99,12 +99,6 @@ def _bytes_asked(proc: Path, pid: int) -> tuple[int, int]:
     lines = procfs.read_once(f"{proc}/{pid}/io").splitlines()
     counters = dict(line.split(b": ", 1) for line in lines if b": " in line)
     return int(counters[b"read_bytes"]), int(counters[b"write_bytes"])
-
-
-def _with_descendants(processes: Mapping[int, HostUser], roots: Collection[int]) -> Iterator[int]:
-    for pid in processes:
-        if any(ancestor in roots for ancestor in _ancestors(processes, pid)):
-            yield pid
 
 
 def _ancestors(processes: Mapping[int, HostUser], pid: int) -> Iterator[int]:

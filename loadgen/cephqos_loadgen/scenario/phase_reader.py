@@ -126,7 +126,10 @@ def _read_phase(value: ScenarioValue, before: Sequence[planned.Phase]) -> planne
     if name in [phase.name for phase in before]:
         table["name"].fail("a name that no other phase has")
     action = KINDS[kinds[0]].read(table[kinds[0]])
-    until = _read_until(value, table, action)
+    until = _read_ending(value, table, action)
+    if "until" in table and until.kind not in action.endings:
+        allowed = ", ".join(action.endings)
+        table["until"].fail(f"{allowed}: what this kind of phase can end with", until.kind)
     return planned.Phase(
         name=name,
         action=action,
@@ -175,16 +178,6 @@ def _read_start(value: ScenarioValue | None, before: Sequence[planned.Phase]) ->
     names = [phase.name for phase in before]
     phase = table[kind].choice(names) if names else table[kind].fail("a phase before this one")
     return planned.Start("after" if kind == "after" else "with", phase, delay=delay)
-
-
-def _read_until(
-    value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
-) -> planned.Until:
-    ending = _read_ending(value, table, action)
-    if "until" in table and ending.kind not in action.endings:
-        allowed = ", ".join(action.endings)
-        table["until"].fail(f"{allowed}: what this kind of phase can end with", ending.kind)
-    return ending
 
 
 def _read_ending(

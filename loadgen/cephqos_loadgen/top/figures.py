@@ -97,7 +97,8 @@ class TopFigure:
         if self.metric:
             value = f"{self.metric}{{{selector}}}"
             if self.is_rate:
-                value = f"rate({value}[{_milliseconds(max(window, self.tenants_window))}])"
+                milliseconds = round(max(window, self.tenants_window) * 1000)
+                value = f"rate({value}[{milliseconds}ms])"
             else:
                 value = instant(value)
             aggregate = self.how.removeprefix("rate_")
@@ -139,10 +140,6 @@ class TopFigure:
         if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
             labels[DAEMON] = selection.osd
         return labels
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{round(seconds * 1000)}ms"
 
 
 def _rates(before: PageSamples, now: PageSamples, metric: str) -> Iterator[tuple[Labels, float]]:

@@ -42,14 +42,10 @@ def osd_states(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
                 capacity=samples.of("capacity").get(key),
                 delivered=samples.of("delivered").get(key),
                 blocked=samples.of("blocked").get(key),
-                classes=tuple(sorted(of_osd, key=_worst_first)),
+                classes=tuple(sorted(of_osd, key=lambda it: (it.badness, CLASSES.index(it.name)))),
             )
         )
     return tuple(states)
-
-
-def _worst_first(osd_class: OsdClass) -> tuple[object, ...]:
-    return (osd_class.badness, CLASSES.index(osd_class.name))
 
 
 def _classes_by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:

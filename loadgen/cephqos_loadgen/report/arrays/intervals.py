@@ -72,11 +72,6 @@ class Intervals:
         return float(np.sum(sums[seconds > 0] / seconds[seconds > 0]))
 
 
-def _completed(part: Mapping[str, Any]) -> int:
-    """The I/Os that completed: those in bins, where the tool has bins."""
-    return sum(part["latency_bins_ns"].values()) or int(part["ios"])
-
-
 _WHOLE_NUMBERS: Final = ("phase", "job", "depth", "ios", "owner", "centres", "counts")
 _REAL_NUMBERS: Final = ("middles", "seconds", "bytes", "latency_sum")
 
@@ -91,7 +86,8 @@ def read_intervals(lines: Iterable[Mapping[str, Any]]) -> Intervals:
     columns |= {name: array("d") for name in _REAL_NUMBERS}
     for number, line in enumerate(lines):
         parts = [figures for figures in (line["read"], line["write"]) if figures is not None]
-        completed = [_completed(part) for part in parts]
+        # I/Os in bins are those that completed, where the tool has bins.
+        completed = [sum(part["latency_bins_ns"].values()) or int(part["ios"]) for part in parts]
         means = [part["latency_mean_seconds"] for part in parts]
         job = f"{line['phase']}/{line['client']}/{line['job']}"
         entry = {

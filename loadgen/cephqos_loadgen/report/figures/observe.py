@@ -95,8 +95,10 @@ def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
     samples = read_samples(folder / METRICS_FILE, FAMILIES)
     host = repeat.host() if HOST_FILE not in absent else {}
     looks = repeat.cluster() if CLUSTER_FILE not in absent else []
+    phases = record.phases.values()
+    scrubs = ((it.start_unix_seconds, it.end_unix_seconds) for it in phases if it.kind == "scrub")
     stretches = {
-        "scrub": _merge(_phases_of(record, "scrub")),
+        "scrub": _merge(scrubs),
         "recovery": _merge(recovering(looks)),
     }
     loads = tuple(loads_of(record, intervals, stretches, samples, host, hosts))
@@ -117,12 +119,6 @@ def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
         operations=repeat.operations(),
         absent=absent,
     )
-
-
-def _phases_of(record: RepeatRecord, kind: str) -> Iterator[Stretch]:
-    for phase in record.phases.values():
-        if phase.kind == kind:
-            yield phase.start_unix_seconds, phase.end_unix_seconds
 
 
 def recovering(looks: Sequence[Mapping[str, Any]]) -> Iterator[Stretch]:

@@ -32,7 +32,7 @@ def reservations_table(subject: Subject) -> Table:
     columns: list[ColumnOf[_ClassRow]] = [
         (TableColumn("Point", numeric=False), lambda row: text(row.label)),
         (TableColumn("Load", numeric=False), lambda row: text(row.load.phase)),
-        *([(TableColumn("Depth"), _depth)] if curves else []),
+        *([(TableColumn("Depth"), lambda row: depth_cell(row.load.depth))] if curves else []),
         (TableColumn("OSD", numeric=False), lambda row: text(row.repeats[0].osd)),
         (TableColumn("Class", numeric=False), lambda row: text(row.repeats[0].work)),
         (TableColumn("Reserved", "ops/s"), lambda row: plain_figure(row.reserved)),
@@ -133,10 +133,6 @@ def _by_class(subject: Subject, run: ReportRun) -> Iterable[_ClassRow]:
                 row.repeats.append(attained)
                 row.observed.append((observed, load))
     return rows.values()
-
-
-def _depth(row: _ClassRow) -> Cell:
-    return depth_cell(row.load.depth)
 
 
 def _limit(row: _ClassRow) -> Cell:

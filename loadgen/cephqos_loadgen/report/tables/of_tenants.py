@@ -23,7 +23,11 @@ def tenants_table(subject: Subject) -> Table:
     """A row for each load and OSD with samples; repeats add up."""
     lines: list[tuple[Cell, ...]] = []
     for run in subject.runs:
-        pools = _pool_names(run)
+        pools = {  # names by id
+            series.labels.get("pool_id", ""): series.labels.get("pool", "")
+            for observed in run.finished
+            for series in observed.samples.of(ClusterSeries.POOL_INFO)
+        }
         for (point, phase, osd), sums in _sums(run).items():
             shares = sums.shares("", osd)
             if shares.largest is None:
@@ -34,15 +38,6 @@ def tenants_table(subject: Subject) -> Table:
             words = (label, phase, osd, most_work, ", ".join(waiting) or "–")
             lines.append(tuple(map(text, words)))
     return Table("tenants", "Tenants by OSD", _COLUMNS, tuple(lines), _NOTE)
-
-
-def _pool_names(run: ReportRun) -> Mapping[str, str]:
-    """By the pool's id."""
-    return {
-        series.labels.get("pool_id", ""): series.labels.get("pool", "")
-        for observed in run.finished
-        for series in observed.samples.of(ClusterSeries.POOL_INFO)
-    }
 
 
 def _in_words(key: TenantKey, share: TenantShare, pools: Mapping[str, str]) -> str:

@@ -281,7 +281,10 @@ def _osd_page(canvas: Canvas, name: str) -> list[Line]:
         *(sections.alert_line(alert, picture.time) for alert in alerts),
         *latency_table(detail.latency),
         _osd_operations(osd, detail),
-        *_osd_violations(detail),
+        *(
+            _titled("VIOLATED", f"{short(cls)} for {duration(seconds)} of the last hour")
+            for cls, seconds in detail.violated_seconds.items()
+        ),
         *_osd_throttles(detail),
         *_osd_threads(picture, name),
         *_osd_devices(picture, name),
@@ -328,11 +331,6 @@ def _osd_operations(osd: OsdState, detail: OsdDetail) -> Line:
         f"{number(detail.in_progress)} in progress, {number(osd.blocked)} blocked,"
         f" oldest {duration(detail.oldest)}",
     )
-
-
-def _osd_violations(detail: OsdDetail) -> Iterator[Line]:
-    for cls, seconds in detail.violated_seconds.items():
-        yield _titled("VIOLATED", f"{short(cls)} for {duration(seconds)} of the last hour")
 
 
 def _osd_throttles(detail: OsdDetail) -> Iterator[Line]:

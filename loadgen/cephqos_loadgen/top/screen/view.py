@@ -17,12 +17,8 @@ Page = Literal["main", "help", "notes", "tenants"]
 # -- orders of OSDs: keys for `sorted` -------------------------------------------------------------
 
 
-def _low_first(value: float | None) -> float:
-    """What is not known comes last, here and in `_high_first`."""
-    return float("inf") if value is None else value
-
-
 def _high_first(value: float | None) -> float:
+    """What is not known comes last."""
     return float("inf") if value is None else -value
 
 
@@ -44,15 +40,7 @@ def _queued(osd: OsdState) -> tuple[object, ...]:
 def _attainment(osd: OsdState) -> tuple[object, ...]:
     shares = [osd_class.attainment for osd_class in osd.classes if osd_class.state != "idle"]
     known = [attainment for attainment in shares if attainment is not None]
-    return (_low_first(min(known, default=None)), _worst(osd))
-
-
-def _delivered(osd: OsdState) -> tuple[object, ...]:
-    return (_high_first(osd.delivered), osd_order(osd.name))
-
-
-def _name(osd: OsdState) -> tuple[object, ...]:
-    return osd_order(osd.name)
+    return (min(known, default=float("inf")), _worst(osd))
 
 
 # By the name that is shown. All but the last put what needs attention first.
@@ -61,8 +49,8 @@ SORTS: Final[Mapping[str, Callable[[OsdState], tuple[object, ...]]]] = {
     "lag": _lag,
     "queue": _queued,
     "attainment": _attainment,
-    "delivered": _delivered,
-    "name": _name,
+    "delivered": lambda osd: (_high_first(osd.delivered), osd_order(osd.name)),
+    "name": lambda osd: osd_order(osd.name),
 }
 
 
