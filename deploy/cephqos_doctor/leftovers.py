@@ -179,10 +179,10 @@ def _store_changed(facts: ClusterFacts) -> Iterator[Finding]:
             mask = f"/{entry['mask']}" if entry.get("mask") else ""
             yield Finding(
                 name,
-                f"it is set for {section}{mask} ({entry.get('value')}): releases choose it well, and"
-                " an old value makes commits slow on a newer one",
-                f"ceph config rm {quoted(section + mask)} {quoted(name)}   # then restart one OSD, and"
-                " compare its commits with those of others for a day",
+                f"it is set for {section}{mask} ({entry.get('value')}): releases choose it well,"
+                " and an old value makes commits slow on a newer one",
+                f"ceph config rm {quoted(section + mask)} {quoted(name)}   # then restart one OSD,"
+                " and compare its commits with those of others for a day",
             )
 
 

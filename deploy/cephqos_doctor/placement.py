@@ -20,7 +20,8 @@ def _copies(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding(
                 str(pool["pool_name"]),
                 f"this pool's rule puts each of {pool['size']} copies or parts on another {near},"
-                f" and there are {counts[far]} of type {far}: one {far} that fails can take several",
+                f" and there are {counts[far]} of type {far}: one {far} that fails can take"
+                " several",
                 _new_rule(pool, far, _steps(rule)[0].get("item_name", ""))
                 + f"ceph osd pool set {name} crush_rule by-{far}   # at a quiet hour: all its data"
                 " moves",
@@ -73,8 +74,8 @@ def _classes(facts: ClusterFacts) -> Iterator[Finding]:
         rotates_or_not = "rotates" if rotates else "does not rotate"
         yield Finding(
             ", ".join(osds[:_NAMED]) + more,
-            f"the device class is {kind}, and the device {rotates_or_not}, as the OSD sees it: pools"
-            f" for {kind} lie there, or mClock takes the options of the other medium",
+            f"the device class is {kind}, and the device {rotates_or_not}, as the OSD sees it:"
+            f" pools for {kind} lie there, or mClock takes the options of the other medium",
             "cat /sys/block/*/queue/rotational   # 1: disk. If it is wrong there, see"
             " docs/operate/runbooks/devices.md, Virtual disks; else:"
             + _give_class("hdd" if rotates else "ssd", osds[0]),

@@ -319,14 +319,14 @@ def _much_memory(facts: HostFacts) -> Iterator[Finding]:
         f"{option} = {fair} in ceph.conf of this host, which comes first (ceph-ansible:"
         " ceph_conf_overrides); then restart the OSDs, one at a time"
         if by_file
-        else f"ceph config set osd/host:$(hostname -s) {option} {fair}   # cephadm: first ceph config"
-        f" set osd {option}_autotune false"
+        else f"ceph config set osd/host:$(hostname -s) {option} {fair}   # cephadm: first ceph"
+        f" config set osd {option}_autotune false"
     )
     yield Finding(
         "this host",
-        f"its {len(targets)} OSDs may take {sum(targets.values()) / 2**30:.1f} GiB ({option}), and it"
-        f" has {memory / 2**30:.1f} GiB: an OSD exceeds its target in recovery, and the kernel kills"
-        " one of them",
+        f"its {len(targets)} OSDs may take {sum(targets.values()) / 2**30:.1f} GiB ({option}), and"
+        f" it has {memory / 2**30:.1f} GiB: an OSD exceeds its target in recovery, and the kernel"
+        " kills one of them",
         where,
     )
 

@@ -267,6 +267,11 @@ class RealWorld:
         for osd, since in self._silent_since.items():
             if self.now() - since > _SILENT_SECONDS:
                 return f"osd.{osd} has not answered for {time_span(self.now() - since)}"
+        if changed := self._changed_by_others(dump, config):
+            return changed
+        return await self._alerts.trouble() if self._alerts else ""
+
+    def _changed_by_others(self, dump: Mapping[str, Any], config: _Config) -> str:
         if dump["flags"] != self._flags:
             changed = {*dump["flags"].split(",")} ^ {*self._flags.split(",")}
             return f"someone has changed flags of the cluster: {', '.join(sorted(changed))}"
@@ -277,7 +282,7 @@ class RealWorld:
             return "the CRUSH map has changed: data may move"
         if differing := _differing(self._expected, config, self._ours):
             return f"someone has changed {', '.join(map(_named, differing))}"
-        return await self._alerts.trouble() if self._alerts else ""
+        return ""
 
     @property
     def _ours(self) -> Collection[_Key]:

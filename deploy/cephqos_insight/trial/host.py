@@ -196,9 +196,9 @@ def _no_reference(trial: HostTrial) -> str:
 async def _blamed(
     trial: HostTrial, block: TrialBlock, world: World, watching: Watching
 ) -> TrialBlock:
-    """The harmful block, or the same without the blame. Clients wait for all OSDs, also for those of
-    other hosts: the setting is blamed if they do not suffer once the host is as before. It is not
-    put in force again, as that takes restarts."""
+    """The harmful block, or the same without the blame. Clients wait for all OSDs, also for those
+    of other hosts: the setting is blamed if they do not suffer once the host is as before. It is
+    not put in force again, as that takes restarts."""
     watching.heard("restart", {"arm": AGAIN})
     await world.back()
     check = await _block(trial, 0, AGAIN, world, watching, guarded=True)
