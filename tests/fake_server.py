@@ -13,7 +13,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def serving(answers: Handler | Mapping[str, Handler]) -> AsyncIterator[str]:
     """Its URL. One handler takes every request; or they are by what they take: `GET /metrics`."""
     app = web.Application()
-    by_name = answers if isinstance(answers, Mapping) else {"* /{any:.*}": answers}
+    by_name: Mapping[str, Handler] = (
+        answers if isinstance(answers, Mapping) else {"* /{any:.*}": answers}
+    )
     for what, handler in by_name.items():
         method, path = what.split(" ")
         app.router.add_route(method, path, handler)
