@@ -47,7 +47,7 @@ def look(host: Host) -> Machine:
         page_size=procfs.PAGE_SIZE,
         kernel_clients=_kernel_clients(host),
         available=_available(host.proc),
-        memory=(meminfo(host.proc, "MemTotal") or [None])[0],
+        memory=next(iter(meminfo(host.proc, "MemTotal") or ()), None),
     )
 
 

@@ -214,6 +214,7 @@ class HostTree:
         settings = {"speed": 25000, "mtu": 9000, "carrier": 1, "carrier_changes": 2}
         for file, value in settings.items():
             _write(node / file, str(value))
+        _write(node / "statistics/rx_missed_errors", str(lost))
         line = f"{device}: 90000 {received} {lost} 0 0 0 0 0 90000 {received} 0 0 0 0 0 0"
         _write(self.host.proc / "1/net/dev", line)
         tcp = f"Tcp: OutSegs RetransSegs\nTcp: {received} {again}"
