@@ -49,14 +49,6 @@ def _run(facts: ClusterFacts) -> Iterator[Finding]:
     steps = [key for key in keys if key.startswith(STEPS)]
     if not keys or _lives(facts):
         return
-    if KEY in keys and "undo" in holder:
-        yield Finding(
-            KEY,
-            "this key is of a run of an older cephqos, which lives or has died",
-            f"ceph config-key get {KEY}   # look at its steps; if the run is dead and nothing is"
-            f" left to undo: ceph config-key rm {KEY}",
-        )
-        return
     who = f"run {holder.get('run', '?')} on {holder.get('host', '?')}" if holder else "a run"
     changed = (
         f"left {len(steps)} changes that are not undone" if steps else "left its key, and no change"
@@ -69,8 +61,6 @@ def _lives(facts: ClusterFacts) -> bool:
     keys = facts.run_keys or {}
     holder, beat = _table(keys.get(KEY)), _table(keys.get(HEARTBEAT))
     last = beat.get("time") if beat.get("token") == holder.get("token") else holder.get("began")
-    if "undo" in holder:
-        last = holder.get("heartbeat")
     return isinstance(last, int | float) and abs(time.time() - last) < _STALE_SECONDS
 
 
