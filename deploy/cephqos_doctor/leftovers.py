@@ -27,6 +27,8 @@ _OWN: Final = (
     "osd_mclock_max_capacity_iops",
     "osd_memory_target",
     "crush_location",
+    "container_image",
+    "bluestore_prefer_deferred_size",
     "cluster_addr",
     "public_addr",
 )
@@ -36,7 +38,6 @@ _STORE: Final = (
     "bluestore_allocator",
     "bluefs_allocator",
     "bluestore_cache_size",
-    "bluestore_min_alloc_size",
 )
 _APPLICATION: Final = "cephqos"
 _BEING_MADE: Final = re.compile(r"cephqos\.[0-9a-f]{16}\..+")
@@ -142,14 +143,14 @@ def _set_for_some(facts: ClusterFacts) -> Iterator[Finding]:
     """Options that only some OSDs have: one of these may be why it is not like the others."""
     if _lives(facts):
         return
+    present = {f"osd.{osd.get('osd')}" for osd in tables(facts.osd_map.get("osds"))}
     values: dict[str, dict[str, str]] = {}  # by option and OSD
     for entry in tables(facts.stored):
         section, name = str(entry.get("section")), str(entry.get("name"))
-        if section.startswith("osd.") and not entry.get("mask") and not name.startswith(_OWN):
+        if section in present and not entry.get("mask") and not name.startswith(_OWN):
             values.setdefault(name, {})[section] = str(entry.get("value"))
-    total = len(tables(facts.osd_map.get("osds")))
     for name, by_osd in sorted(values.items()):
-        if len(by_osd) < total:
+        if len(by_osd) < len(present):
             shown = [f"{osd} ({value})" for osd, value in list(by_osd.items())[:5]]
             more = f" and {len(by_osd) - 5} more" if len(by_osd) > 5 else ""
             first = next(iter(by_osd))
@@ -170,7 +171,7 @@ def _store_changed(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding(
                 name,
                 f"it is set for {section}{mask} ({entry.get('value')}): releases choose it well,"
-                " and an old value makes commits slow on a newer one",
+                " unless it has a reason, and an old value makes commits slow on a newer one",
                 f"ceph config rm {quoted(section + mask)} {quoted(name)}   # then restart one OSD,"
                 " and compare its commits with those of others for a day",
             )

@@ -35,7 +35,8 @@ def _pools_with_rule(facts: ClusterFacts) -> Iterator[tuple[Mapping[str, Any], M
 
 
 def _without_osds(facts: ClusterFacts) -> Iterator[Finding]:
-    """Pools whose rule finds fewer buckets with OSDs than it needs. OSDs that are down count."""
+    """Pools whose rule finds fewer buckets with OSDs than it needs. OSDs that are down or out
+    count: they come back, or are told elsewhere."""
     for pool, rule in _pools_with_rule(facts):
         near, counts = _spread(rule, facts.osd_tree)
         size, there = pool.get("size", 0), counts.get(near, 0)
@@ -46,7 +47,7 @@ def _without_osds(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(
             str(pool["pool_name"]),
             f"this pool's rule puts {size} copies or parts on {size} of type {near}, and finds"
-            f" {there} with an OSD{of_class} that is in: its placement groups lack copies, or have"
+            f" {there} with an OSD{of_class}: its placement groups lack copies, or have"
             " no service",
             f"ceph osd pool set {quoted(pool['pool_name'])} crush_rule RULE   # one of `ceph osd"
             " crush rule ls` that finds enough: data moves there"
@@ -77,8 +78,8 @@ def _classes(facts: ClusterFacts) -> Iterator[Finding]:
             f"the device class is {kind}, and the device {rotates_or_not}, as the OSD sees it:"
             f" pools for {kind} lie there, or mClock takes the options of the other medium",
             "cat /sys/block/*/queue/rotational   # 1: disk. If it is wrong there, see"
-            " docs/operate/runbooks/devices.md, Virtual disks; else:"
-            + _give_class("hdd" if rotates else "ssd", osds[0]),
+            " docs/operate/runbooks/devices.md, Virtual disks. A cache in front of a disk (bcache)"
+            " says 0: leave the class. Else:" + _give_class("hdd" if rotates else "ssd", osds[0]),
         )
 
 
@@ -169,8 +170,7 @@ def _spread(rule: Mapping[str, Any], tree: Mapping[str, Any]) -> tuple[str, Mapp
     def holds(id_: Any) -> bool:
         node = nodes.get(id_, {})
         if node.get("type") == "osd":
-            same_class = not device_class or node.get("device_class") == device_class
-            found = same_class and node.get("reweight", 1) > 0
+            found = not device_class or node.get("device_class") == device_class
         else:
             found = any([holds(child) for child in node.get("children", ())])
         if found and id_ != start:

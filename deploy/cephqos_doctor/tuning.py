@@ -319,8 +319,8 @@ def _much_memory(facts: HostFacts) -> Iterator[Finding]:
         f"{option} = {fair} in ceph.conf of this host, which comes first (ceph-ansible:"
         " ceph_conf_overrides); then restart the OSDs, one at a time"
         if by_file
-        else f"ceph config set osd/host:$(hostname -s) {option} {fair}   # cephadm: first ceph"
-        f" config set osd {option}_autotune false"
+        else f"ceph config set osd/host:HOST {option} {fair}   # this host, as `ceph osd tree` has"
+        f" it. cephadm: first ceph config set osd {option}_autotune false"
     )
     yield Finding(
         "this host",

@@ -25,8 +25,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "CEPHADM_HOST_CHECK_FAILED|CEPHADM_REFRESH_FAILED": "cephadm cannot work on a host.",
     "CEPHADM_DAEMON_PLACE_FAIL|CEPHADM_APPLY_SPEC_FAIL": "cephadm cannot place a service.",
     # While no object is degraded, and no OSD is down.
-    "SLOW_OPS": "Operations wait for half a minute or longer, on the daemons it names.",
     "PG_DEGRADED": "Placement groups lack a copy. Perhaps CRUSH finds no OSD for it.",
+    "SLOW_OPS": "Operations wait for very long, on daemons that `ceph health detail` names.",
 }
 WHAT_IT_MEANS: Final = "".join(
     only_if(f'match "^(?:{pattern})$" $labels.check', f" {meaning}")

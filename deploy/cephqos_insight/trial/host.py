@@ -216,8 +216,11 @@ async def _block(
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
     readings: list[Reading] = []
-    harm = await watch(trial, began, world, watching, guard, readings, judged_from=began)
-    kept, lost = measured(readings, began + trial.timetable.dropped_seconds)
+    dropped = began + trial.timetable.dropped_seconds
+    # OSDs that have just started again are slow for a while.
+    judged_from = dropped if arm == AGAIN else began
+    harm = await watch(trial, began, world, watching, guard, readings, judged_from=judged_from)
+    kept, lost = measured(readings, dropped)
     lost = harm or trial.ended or lost
     mine, theirs = (
         None if lost else between(_only(kept[0], osds), _only(kept[-1], osds))

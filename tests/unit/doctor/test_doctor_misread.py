@@ -198,7 +198,7 @@ def test_what_could_not_be_seen_is_said_and_is_no_finding() -> None:
     # The class of a device is in the CRUSH map, which no host has. What a host counts has its own.
     of_machines = [check.name for check in machine.HOST_CHECKS]
     known = [one["check"] for one in diagnose("host", HOST_CHECKS, host()).document()["skipped"]]
-    assert known == ["media-as-it-is", "write-cache", *of_machines]
+    assert known == ["media-as-it-is", "write-cache", "memory-for-targets", *of_machines]
     skipped = [one["check"] for one in diagnosis.document()["skipped"]]
     assert skipped == [*known, "clock-synchronised"]
 

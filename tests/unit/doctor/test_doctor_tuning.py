@@ -335,7 +335,7 @@ def test_memory_that_lies_in_swap_is_found(
     ("gib", "in_file", "mend"),
     [
         (16, False, ""),
-        (8, False, "ceph config set osd/host:$(hostname -s) osd_memory_target 2576980377   #"),
+        (8, False, "ceph config set osd/host:HOST osd_memory_target 2576980377   #"),
         (8, True, "osd_memory_target = 2576980377 in ceph.conf of this host"),
     ],
 )

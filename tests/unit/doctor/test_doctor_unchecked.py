@@ -63,6 +63,10 @@ def test_a_key_is_not_called_minimal_where_it_was_not_tried() -> None:
         "clients-fenced": "the map of the OSDs shows no blocklist",
         "cluster-release-faults": "the daemons' releases, or the OSDs' map, are not known",
         "copies-apart": "pools, rules or the tree of the OSDs are not known",
+        "rules-have-osds": "pools, rules or the tree of the OSDs are not known",
+        "classes-as-media": "the tree of the OSDs, or what their devices are, is not known",
+        "set-for-all": "the options that monitors keep are not known",
+        "store-as-released": "the options that monitors keep are not known",
         "down-is-reported": "the tree of the OSDs, or how many must report one, is not known",
         "recovery-slots": "needs client.admin, or --try-powers",
         "settings-kept": "needs client.admin, or --try-powers",
@@ -85,6 +89,7 @@ def test_what_a_key_can_do_is_told_whoever_else_does_not_answer() -> None:
     assert {name for name, _ in told.skipped} == {
         *("upgrade-finished", "addresses-unique", "recovery-slots", "settings-kept"),
         *("clients-fenced", "cluster-release-faults", "copies-apart", "down-is-reported"),
+        *("rules-have-osds", "classes-as-media", "set-for-all", "store-as-released"),
     }
     assert {name for name, _ in told.findings} == {
         *("caps-sufficient", "caps-minimal", "manager-active")

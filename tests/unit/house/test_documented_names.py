@@ -146,6 +146,7 @@ _OF_OTHERS: Final = {
         "--data-path",
         "--pgid",
         "--osd-fsid",
+        "--no-systemd",
         "--mode",
         "--owner",
         "--sort",
