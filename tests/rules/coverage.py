@@ -88,6 +88,19 @@ CASES = [
     ),
     case(
         "CephQosDaemonNotAnswering",
+        "a daemon that was stopped for ten minutes, and has just come back",
+        merged(
+            _daemon_up("0x40 stale", "refused"),
+            _daemon_up("_x41 1x100", ""),
+            flat("cephqos_cluster_osd_up", "0x40 1x100", **AT, **_TARGET),
+        ),
+        silent(9),
+        silent(10.5),
+        silent(11.5),
+        silent(20),
+    ),
+    case(
+        "CephQosDaemonNotAnswering",
         "a daemon that the exporter may not ask",
         _daemon_up("0x200", "permission"),
         silent(3),
