@@ -36,7 +36,7 @@ def _pools_with_rule(facts: ClusterFacts) -> Iterator[tuple[Mapping[str, Any], M
 
 def _without_osds(facts: ClusterFacts) -> Iterator[Finding]:
     """Pools whose rule finds fewer buckets with OSDs than it needs. OSDs that are down or out
-    count: they come back, or are told elsewhere."""
+    count: they come back, or others report them."""
     for pool, rule in _pools_with_rule(facts):
         near, counts = _spread(rule, facts.osd_tree)
         size, there = pool.get("size", 0), counts.get(near, 0)
