@@ -111,11 +111,11 @@ async def test_a_host_is_told_what_blinds_and_mends_are_commands_that_work(
     await lab.exec(["ceph", "config", "set", "osd.0", "osd_enable_op_tracker", "false"])
     await set_capacity(lab, hdd=90_000, ssd=90_000)
     findings = await until_told(lab, {"osd.0", "osd.1"}, plausible=False)
-    await lab.exec(["ceph", "config", "rm", "osd.0", "osd_enable_op_tracker"])
     mend = next(one["mend"] for one in findings if "osd_enable_op_tracker" in one["problem"])
     await lab.exec(shlex.split(mend))
     await set_capacity(lab, hdd=400, ssd=9000)
     await until_told(lab, {"osd.1"}, plausible=True)
+    await lab.exec(["ceph", "config", "rm", "osd.0", "osd_enable_op_tracker"])
 
 
 async def test_another_user_is_told_whose_rights_are_needed(lab: RunningLab) -> None:
