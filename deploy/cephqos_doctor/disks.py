@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from cephqos_base.terminal import first_names
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
@@ -17,7 +18,7 @@ def _write_caches(facts: HostFacts) -> Iterator[Finding]:
         return
     osd, (disk, *_) = next(iter(cached.items()))
     disks = sorted({disk for disks in cached.values() for disk in disks})
-    shown = ", ".join(disks[:5]) + (f" and {len(disks) - 5} more" if len(disks) > 5 else "")
+    shown = first_names(disks)
     yield Finding(
         "this host",
         f"rotating disks keep writes in a volatile cache ({shown}): each commit waits until it is"

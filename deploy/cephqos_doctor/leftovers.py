@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from cephqos_base.terminal import first_names
 from cephqos_doctor.cluster_facts import ClusterFacts, tables
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import version_of
@@ -151,12 +152,11 @@ def _set_for_some(facts: ClusterFacts) -> Iterator[Finding]:
             values.setdefault(name, {})[section] = str(entry.get("value"))
     for name, by_osd in sorted(values.items()):
         if len(by_osd) < len(present):
-            shown = [f"{osd} ({value})" for osd, value in list(by_osd.items())[:5]]
-            more = f" and {len(by_osd) - 5} more" if len(by_osd) > 5 else ""
+            shown = first_names([f"{osd} ({value})" for osd, value in by_osd.items()])
             first = next(iter(by_osd))
             yield Finding(
                 name,
-                f"it is set for {', '.join(shown)}{more}, and not for the other OSDs",
+                f"it is set for {shown}, and not for the other OSDs",
                 f"ceph config get osd {quoted(name)}   # what others have\nceph config rm"
                 f" {quoted(first)} {quoted(name)}   # unless this OSD is meant to differ",
             )

@@ -4,11 +4,11 @@ and does anyone see it?"""
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from cephqos_base.terminal import first_names
 from cephqos_doctor.cluster_facts import REPLICATED, ClusterFacts, tables
 from cephqos_doctor.finding import Check, Finding, quoted
 
 _ROTATES: Final = {"hdd": True, "ssd": False, "nvme": False}  # what a device class says
-_NAMED: Final = 5  # OSDs in a line
 
 
 def _copies(facts: ClusterFacts) -> Iterator[Finding]:
@@ -44,22 +44,21 @@ def _without_osds(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         device_class = str(_steps(rule)[0].get("item_name")).partition("~")[2]
         of_class = f" of device class {device_class}" if device_class else ""
+        give_class = _give_class(device_class, "osd.N") if device_class else ""
         yield Finding(
             str(pool["pool_name"]),
             f"this pool's rule puts {size} copies or parts on {size} of type {near}, and finds"
-            f" {there} with an OSD{of_class}: its placement groups lack copies, or have"
-            " no service",
+            f" {there} with an OSD{of_class}: its placement groups lack copies, or have no service",
             f"ceph osd pool set {quoted(pool['pool_name'])} crush_rule RULE   # one of `ceph osd"
-            " crush rule ls` that finds enough: data moves there"
-            + _give_class(device_class)
-            * bool(device_class),
+            f" crush rule ls` that finds enough: data moves there{give_class}",
         )
 
 
-def _give_class(device_class: str, osd: str = "osd.N") -> str:
+def _give_class(device_class: str, osd: str) -> str:
+    name = quoted(osd)
     return (
-        f"\nceph osd crush rm-device-class {osd}; ceph osd crush set-device-class"
-        f" {quoted(device_class)} {osd}   # for OSDs that have the wrong class: data moves, too"
+        f"\nceph osd crush rm-device-class {name}; ceph osd crush set-device-class"
+        f" {quoted(device_class)} {name}   # for OSDs that have the wrong class: data moves, too"
     )
 
 
@@ -71,10 +70,9 @@ def _classes(facts: ClusterFacts) -> Iterator[Finding]:
         if rotates is not None and kind in _ROTATES and _ROTATES[kind] != rotates:
             wrong.setdefault((kind, rotates), []).append(str(node.get("name")))
     for (kind, rotates), osds in wrong.items():
-        more = f" and {len(osds) - _NAMED} more" if len(osds) > _NAMED else ""
         rotates_or_not = "rotates" if rotates else "does not rotate"
         yield Finding(
-            ", ".join(osds[:_NAMED]) + more,
+            first_names(osds),
             f"the device class is {kind}, and the device {rotates_or_not}, as the OSD sees it:"
             f" pools for {kind} lie there, or mClock takes the options of the other medium",
             "cat /sys/block/*/queue/rotational   # 1: disk. If it is wrong there, see"

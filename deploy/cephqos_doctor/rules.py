@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cephqos_base.series import ExporterSeries
+from cephqos_base.terminal import first_names
 from cephqos_base.version import __version__
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.prometheus_facts import (
@@ -74,11 +75,10 @@ def _loaded_and_expected(facts: PrometheusFacts) -> tuple[dict[RuleKey, list[str
 
 
 def _finding(facts: PrometheusFacts, problem: str, found: set[RuleKey]) -> Finding:
-    names = sorted({name for _, name in found})
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    names = first_names(sorted({name for _, name in found}), _SHOWN)
     return Finding(
         "rules",
-        f"{len(found)} rules {problem}: {', '.join(names[:_SHOWN])}{more}",
+        f"{len(found)} rules {problem}: {names}",
         f"{_build_rules(facts)}   # rules with options of your own: doctor --rules DIR",
     )
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.prometheus import NO_JSON
+from cephqos_base.terminal import first_names
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.prometheus_facts import (
     PROMETHEUS,
@@ -153,9 +154,7 @@ def _counted_twice(facts: PrometheusFacts) -> Iterator[Finding]:
 
 def _first_names(series: Iterable[Labels], label: str = "ceph_daemon") -> str:
     """The values of a label, at most three: `osd.1, osd.2, osd.3 and 5 more`."""
-    names = sorted({labels.get(label, "") for labels in series})
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return first_names(sorted({labels.get(label, "") for labels in series}), most=3)
 
 
 def _label_hidden(facts: PrometheusFacts) -> Iterator[Finding]:

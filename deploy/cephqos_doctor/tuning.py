@@ -16,6 +16,7 @@ from cephqos_base.profiles import (
     PROFILE_OPTION,
     SHARE_OPTIONS,
 )
+from cephqos_base.terminal import first_names
 from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
 from cephqos_exporter.qos.cost_models import MEDIA, has_model, needs_release
@@ -250,8 +251,7 @@ def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iter
         return
     most, *others = sorted(by_value, key=lambda value: -len(by_value[value]))
     for other in others:
-        names = by_value[other]
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        shown = first_names(by_value[other])
         yield Finding(
             "the OSDs",
             f"they have more than one {what}: {other} on {shown}, {most} on {len(by_value[most])}."

@@ -3,10 +3,10 @@
 import fcntl
 
 
-def try_lock(fd: int) -> bool:
+def try_lock(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
     """Take the lock; False if another has it."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -14,8 +14,4 @@ def try_lock(fd: int) -> bool:
 
 def is_locked(fd: int) -> bool:
     """Whether another has the lock. Shared, so that two who look do not see each other."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
+    return not try_lock(fd, fcntl.LOCK_SH)

@@ -47,6 +47,16 @@ def printable_lines(text: str) -> str:
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """Names in a sentence, and how many more there are.
+
+    >>> first_names(["osd.1", "osd.2", "osd.3"], most=2)
+    'osd.1, osd.2 and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Rows as lines, printable, with columns under each other; `right`: columns of numbers.
 

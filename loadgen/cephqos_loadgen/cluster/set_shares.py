@@ -14,9 +14,9 @@ from cephqos_base.profiles import (
     SHARE_OPTIONS,
     release_of,
 )
+from cephqos_base.terminal import first_names
 from cephqos_loadgen.cluster.connection import ClusterView
 
-_NAMED: Final = 5  # OSDs in a line
 _NO_SOURCES: Final = frozenset({"default", "final"})
 
 
@@ -63,8 +63,7 @@ async def kept_in_force(cluster: ClusterView, who: str) -> str:
 async def _what_to_do(
     cluster: ClusterView, above: Mapping[int, tuple[str, Collection[str]]]
 ) -> str:
-    more = f" and {len(above) - _NAMED} more" if len(above) > _NAMED else ""
-    osds = ", ".join(f"osd.{osd}" for osd in sorted(above)[:_NAMED]) + more
+    osds = first_names([f"osd.{osd}" for osd in sorted(above)])
     profiles = ", ".join(sorted({profile for profile, _ in above.values()}))
     names = {name for _, found in above.values() for name in found}
     sections = {"global", "osd", *(f"osd.{osd}" for osd in above)}
